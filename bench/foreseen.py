@@ -16,6 +16,9 @@ The file has everything, so that a model can be fitted from it: what the predict
 (`features`), DuckDB's plan, and with `--profile` the rows and seconds of each operator as they
 were. With `--slots` above 1 it also has the times with so many threads. A family for reporting
 must not be fitted to: it runs only with `--frozen`, which names the commit of the coefficients.
+
+With `--plan staged` the sizes of staged jobs are compared instead (`bench/staged_sizes.py`): rows
+and bytes of each job, as q-errors.
 """
 
 from __future__ import annotations
@@ -46,8 +49,9 @@ from queryard.live.request import QueryRequest
 from queryard.sql.catalog import Catalog, open_catalog
 from queryard.sql.statistics.quick import quick_statistics
 
+from . import staged_sizes
 from .accuracy import accuracy, relative_error, repeat_error
-from .families import Family, Query, family
+from .families import Family, FamilyError, Query, family
 from .real_work import measured
 
 # Relative errors of shorter queries are those of the clock and of fixed costs.
@@ -259,6 +263,19 @@ def foresee(chosen: Family, folder: Path, slots: int, repeats: int, profile: boo
     return rows
 
 
+def foresee_staged(chosen: Family, folder: Path, slots: int, file: Path | None) -> None:
+    """Show how well sizes of staged jobs are foreseen, and keep it in the file, if one is given."""
+    jobs, whole = staged_sizes.sized_jobs(chosen, folder, slots)
+    if not jobs:
+        raise FamilyError(f"{chosen.name}: no query of it can be split into tasks")
+    figures = staged_sizes.summary(jobs)
+    staged_sizes.show(chosen.name, jobs, whole, figures, _console())
+    if file is not None:
+        kept = {"family": chosen.name, "data": str(folder.absolute()), "duckdb": duckdb.__version__}
+        kept |= staged_sizes.as_json(jobs, whole, figures)
+        file.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m bench.foreseen",
@@ -272,18 +289,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--profile", action="store_true", help="keep DuckDB's profile of each")
     parser.add_argument("--json", type=Path, help="keep everything in this file")
     parser.add_argument("--frozen", help="the commit with the frozen coefficients")
+    parser.add_argument("--plan", choices=("native", "staged"), default="native")
     given = parser.parse_args(arguments)
     if given.repeats < 1 or given.slots < 1:
         parser.error("--repeats and --slots must be at least 1")
     try:
         chosen = family(given.family)
         chosen.check_frozen(given.frozen)
+        if given.plan == "staged":
+            foresee_staged(chosen, given.data, given.slots, given.json)
+            return
         rows = foresee(chosen, given.data, given.slots, given.repeats, given.profile)
     except QueryardError as error:
         raise SystemExit(f"error: {error}") from error
     figures = summary(rows)
-    console = Console()
-    show(chosen.name, rows, figures, console if console.is_terminal else Console(width=WIDTH))
+    show(chosen.name, rows, figures, _console())
     if given.json:
         kept = {
             "family": chosen.name,
@@ -296,6 +316,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
             "queries": [dataclasses.asdict(row) for row in rows],
         }
         given.json.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+
+
+def _console() -> Console:
+    console = Console()
+    return console if console.is_terminal else Console(width=WIDTH)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,10 @@
-"""What a submission costs the thread that submits, beside DuckDB's own tokenizer and parser.
+"""What a submission costs the thread that submits, and an ended task the thread that decides.
 
 Run by itself: `python -m bench.submission [--repeats 10]`. CPU time of that thread only, medians
-over batches of queries that are submitted one after another and then waited for.
+over batches of queries that are submitted one after another and then waited for; beside it DuckDB's
+own tokenizer and parser.
+
+An update is what is learnt from a task of a staged query that has ended, with the new estimates.
 """
 
 from __future__ import annotations
@@ -17,12 +20,22 @@ from typing import Any, NamedTuple
 import duckdb
 
 import queryard
+from queryard.core.commands import Launch
+from queryard.core.model import Job, Phase, Query, TaskId
+from queryard.estimate.jobs import JobSizes, PhaseSizes
+from queryard.estimate.tasks import make_predictor
+from queryard.estimate.tasks.estimating import Report, TaskEstimates
+from queryard.estimate.tasks.planned import PlannedJob, PlannedQuery
 
 # Queries that are submitted before the first answer is asked for.
 BATCH = 10
 SIZES = (300, 3_000, 10_000)
 TARGETS = {"new": 1.5, "seen": 0.3}
 COLUMNS = ("amount", "quantity", "discount")
+# A staged query for updates: a chain of jobs, each with maps and reduces.
+JOBS, MAPS, REDUCES = 10, 64, 16
+# Of a task that has ended.
+UPDATE_US = 50.0
 
 
 class Cost(NamedTuple):
@@ -88,6 +101,47 @@ def costs(repeats: int) -> list[Cost]:
     return found
 
 
+def update_us(repeats: int) -> float:
+    """Microseconds per ended task: the median over queries, after one that warms up."""
+    estimates = TaskEstimates(make_predictor("regression"))
+    return statistics.median(_updates_us(estimates, turn) for turn in range(repeats + 1))
+
+
+def _updates_us(estimates: TaskEstimates, turn: int) -> float:
+    names = [f"j{number}" for number in range(JOBS)]
+    jobs, planned = [], {}
+    for number, name in enumerate(names):
+        above = names[number - 1 : number]
+        read = dict.fromkeys(above, 1e8)
+        scan_bytes = 0.0 if above else 1e9
+        sizes = JobSizes("join", PhaseSizes(MAPS, scan_bytes, 1e8), PhaseSizes(REDUCES, 0.0, 1e8))
+        planned[name] = PlannedJob(scan_bytes, read, 1e8, 1.0, 1.0, sizes)
+        jobs.append(
+            Job(
+                name,
+                operator="join",
+                upstream=tuple(above),
+                map=Phase(MAPS, sizes=(1e6,) * MAPS),
+                reduce=Phase(REDUCES, 1e6),
+            )
+        )
+    query = Query(f"q{turn}", tuple(jobs), class_name=f"template{turn % 3}")
+    estimates.submitted(0.0, query, PlannedQuery(planned))
+    tasks = [
+        TaskId(query.job_id(name), kind, index)
+        for name in names
+        for kind, count in (("map", MAPS), ("reduce", REDUCES))
+        for index in range(count)
+    ]
+    began = time.thread_time()
+    for number, task in enumerate(tasks):
+        launch = Launch(number, "n", (task,), time_s=float(number))
+        estimates.ended(number + 1.5, launch, Report(output_bytes=1e6))
+    took_s = time.thread_time() - began
+    estimates.forget(query.id)
+    return took_s / len(tasks) * 1e6
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="bench.submission", description=__doc__)
     parser.add_argument("--repeats", type=int, default=10)
@@ -100,6 +154,11 @@ def main(arguments: list[str] | None = None) -> None:
             f"{cost.submit_ms / cost.tokenizer_ms:12.2f}  {cost.submit_ms / cost.parser_ms:9.2f}  "
             f"{'reached' if cost.submit_ms <= target else 'missed'}"
         )
+    update = update_us(given.repeats)
+    print(
+        f"an update per ended task: {update:.0f} µs, target {UPDATE_US:.0f}, "
+        f"{'reached' if update <= UPDATE_US else 'missed'}"
+    )
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ def tpch_case(chosen: Setting) -> Case:
         f"22 TPC-H queries of SF {scale:g}",
         chosen.ground(scale),
         partial(requests, scale),
-        Targets(0.65, 0.80, 1.05, 1.05),
+        Targets(0.56, 0.62, 1.04, 1.04),
         {},
     )
 

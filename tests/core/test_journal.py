@@ -110,7 +110,14 @@ ANY_EVENT: dict[type, st.SearchStrategy[Any]] = {
     ev.EstimateChanged: st.builds(
         ev.EstimateChanged, times, names, maybe, maybe, maybe, st.none() | curves, maybe, maybe
     ),
-    ev.TaskFinished: st.builds(ev.TaskFinished, times, launch_numbers, st.none() | names, sizes),
+    ev.TaskFinished: st.builds(
+        ev.TaskFinished,
+        times,
+        launch_numbers,
+        st.none() | names,
+        sizes,
+        st.none() | st.dictionaries(names, sizes, max_size=3),
+    ),
     ev.TaskFailed: st.builds(ev.TaskFailed, times, launch_numbers, names),
     ev.Progressed: st.builds(ev.Progressed, times, names, st.floats(0, 1)),
     ev.WidthChanged: st.builds(ev.WidthChanged, times, names, st.integers(0, 9)),

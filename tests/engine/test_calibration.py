@@ -8,8 +8,8 @@ import time
 import pytest
 
 from queryard.engine import calibration
-from queryard.engine.calibration import machine_rates
-from queryard.estimate.prices import Rates
+from queryard.engine.calibration import known_rates, machine_rates
+from queryard.estimate.prices import REFERENCE, Rates
 
 
 @pytest.fixture(autouse=True)
@@ -68,3 +68,14 @@ def test_no_half_written_file_is_left_behind(tmp_path, monkeypatch):
     monkeypatch.setattr(calibration, "_measured", Rates)
     machine_rates(tmp_path / "rates.json")
     assert [path.name for path in tmp_path.iterdir()] == ["rates.json"]
+
+
+def test_what_is_known_is_told_without_measuring(tmp_path, monkeypatch):
+    path = tmp_path / "rates.json"
+    monkeypatch.setattr(calibration, "_measured", lambda: pytest.fail("measured"))
+    assert known_rates(path) == REFERENCE
+    monkeypatch.setattr(calibration, "_measured", lambda: Rates(2.0, 3.0, 4.0))
+    machine_rates(path)
+    assert known_rates() == Rates(2.0, 3.0, 4.0)
+    calibration._found.clear()
+    assert known_rates(path) == Rates(2.0, 3.0, 4.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
@@ -174,3 +175,25 @@ def test_a_template_has_its_own_pace_and_others_keep_theirs():
     fork.learn("new/j1", "map", job, 9.0)
     assert times.timed("new/j1", planned) == other
     assert planned._replace(sizes=None) == times.timed("slow/j1", planned._replace(sizes=None))
+
+
+def test_what_was_learnt_of_tasks_outlives_a_session():
+    before, after = StagedTimes(), StagedTimes()
+    job = JobSizes("join", PhaseSizes(2, 1e8), PhaseSizes(1, left_bytes=1e7))
+    planned = PlannedJob(1e8, {}, 1e7, 1.0, 1.0, job)
+    usual = before.timed("", planned)
+    for _ in range(20):
+        before.learn("", "map", job, 4 * usual.map_s)
+    state = json.loads(json.dumps(before.to_state()))
+    after.take_state(state)
+    assert after.timed("", planned) == before.timed("", planned)
+    assert after.timed("", planned).map_s > 3 * usual.map_s
+    # Factors hold for the prices that they were learnt with; what is no state is ignored.
+    for other in (
+        {**state, "prices": {}},
+        {**state, "factors": {"join/map": {"means": "x"}}},
+        None,
+    ):
+        new = StagedTimes()
+        new.take_state(other)
+        assert new.timed("", planned) == usual

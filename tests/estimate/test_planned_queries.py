@@ -108,6 +108,67 @@ def test_phases_that_have_ended_tell_what_those_of_other_templates_take():
     assert known[-1] == pytest.approx(1.0, rel=0.3)
 
 
+def ride(course, indexes, left_bytes, seconds=1.0):
+    """Maps of the scan that share their reads with another query."""
+    for index in indexes:
+        course.launches += 1
+        tasks = (TaskId(f"q/{SCAN}", "map", index), TaskId("other/scan", "map", index))
+        launch = Launch(course.launches, "n", tasks, time_s=course.now)
+        course.now += seconds
+        report = Report(2 * left_bytes, rider_bytes={task.job: left_bytes for task in tasks})
+        course.hear(course.tasks.ended(course.now, launch, report))
+
+
+def test_riders_tell_what_they_have_left_and_nothing_of_time():
+    course = Course()
+    ride(course, range(16), 20.0, seconds=50.0)  # 320 bytes, four times the plan's
+    plan = course.tasks._followed["q"].plan
+    assert course.tasks._jobs[f"q/{SCAN}"].is_done
+    assert plan.size_factor(JOIN) == pytest.approx(4.0)
+    assert course.map_s(JOIN) == pytest.approx(4.0)
+
+
+def test_a_phase_of_riders_and_others_ends_with_the_last_of_both():
+    course = Course()
+    ride(course, range(1, 16), 20.0)
+    assert course.map_s(JOIN) == 1.0
+    course.end(SCAN, "map", 0, 1.0, 20.0)
+    assert course.tasks._followed["q"].plan.size_factor(JOIN) == pytest.approx(4.0)
+    assert course.map_s(JOIN) == pytest.approx(4.0)
+
+
+def test_of_maps_that_ride_the_shuffled_bytes_are_known():
+    tasks = TaskEstimates(make_predictor("standard"))
+    job = Job(JOIN, map=Phase(2, sizes=(20.0,) * 2), reduce=Phase(2, 20.0))
+    plan = PlannedQuery({JOIN: PlannedJob(40.0, {}, 40.0, 1.0, 1.0)})
+    tasks.submitted(0.0, Query("q", (job,)), plan)
+    for index in range(2):
+        riders = tuple(TaskId(f"{query}/{JOIN}", "map", index) for query in "qr")
+        report = Report(50.0, rider_bytes={f"q/{JOIN}": 30.0, f"r/{JOIN}": 20.0})
+        tasks.ended(1.0, Launch(index, "n", riders, time_s=0.0), report)
+    assert tasks._jobs[f"q/{JOIN}"].asked.shuffled_bytes == 60.0
+
+
+def test_the_rider_that_is_left_of_a_shared_read_tells_no_time():
+    course = Course()
+    tasks = (TaskId(f"q/{SCAN}", "map", 0),)  # the others have failed
+    report = Report(20.0, rider_bytes={f"q/{SCAN}": 20.0})
+    assert course.tasks.ended(50.0, Launch(1, "n", tasks, time_s=0.0), report) == []
+    assert course.tasks._jobs[f"q/{SCAN}"].maps == {0: 20.0}
+    assert course.tasks._followed["q"].plan.seconds(SCAN, "map") == 1.0
+
+
+def test_a_predictor_is_asked_only_of_phases_of_which_tasks_have_ended(monkeypatch):
+    course, asked = Course(), []
+    predict = course.tasks._predictor.predict
+    monkeypatch.setattr(
+        course.tasks._predictor, "predict", lambda task: asked.append(task.job) or predict(task)
+    )
+    for index in range(8):
+        course.end(SCAN, "map", index, 50.0, 5.0)
+    assert set(asked) == {f"q/{SCAN}"}
+
+
 def test_a_task_that_runs_twice_counts_once():
     course = Course()
     for _ in range(20):

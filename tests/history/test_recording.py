@@ -31,6 +31,7 @@ from queryard.history import (
     HistoryError,
     HistoryReader,
     HistoryWarning,
+    LearntRow,
     Retention,
     Steps,
 )
@@ -128,6 +129,8 @@ def test_the_past_of_a_template_is_what_finished_on_its_own(file: Path) -> None:
     history.ended(ended_row("twin", work_s=0.0))
     history.asked(asked_row("bad", template="other"))
     history.ended(ended_row("bad", outcome="failed"))
+    history.asked(asked_row("staged", plan="staged"))
+    history.ended(ended_row("staged", work_s=50.0))
     history.close()
     with HistoryReader(file) as reader:
         past = reader.past()
@@ -136,6 +139,20 @@ def test_the_past_of_a_template_is_what_finished_on_its_own(file: Path) -> None:
         assert (past[4].ended_at, past[4].peak_memory_bytes, past[4].held_s) == (104.0, 5000, 2.5)
         assert {row.outcome for row in past} == {"finished"}
         assert [row.work_s for row in reader.past(limit=2)] == [3.0, 4.0]
+
+
+def test_what_a_model_has_learnt_takes_the_place_of_what_it_had_before(file: Path) -> None:
+    history = History.open(file)
+    history.begin(session_row())
+    for number in range(3):
+        history.learnt(LearntRow("prices", 10.0 + number, {"read": number}))
+    history.learnt(LearntRow("widths", 20.0, {}))
+    history.close()
+    with HistoryReader(file) as reader:
+        assert reader.learnt() == [
+            LearntRow("prices", 12.0, {"read": 2}),
+            LearntRow("widths", 20.0, {}),
+        ]
 
 
 def test_the_past_of_a_template_tells_how_far_cancelled_queries_got(file: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from queryard.backends.protocol import RunReport, Usage
 from queryard.core.model import JobId
 from queryard.core.speedup import Speedup
@@ -41,3 +43,19 @@ def test_a_template_remembers():
 def test_a_predicted_curve_counts_more_than_the_usual_one():
     predicted = Prediction(1.0, None, "plan", 1.5, Speedup(0.2, 4.0))
     assert Widths().curve("a", predicted, 1.0) == Speedup(0.2, 4.0)
+
+
+def test_what_was_seen_of_templates_outlives_a_session():
+    before, usual = Widths(), Prediction(1.0, None, "plan", 1.5)
+    before.learn("a", IDLE)
+    before.learn("b", IDLE)
+    after = Widths()
+    after.learn("b", Idling(looks=400, beside=400, asleep=0))
+    after.recall(json.loads(json.dumps(before.learnt())))
+    assert after.curve("a", usual, 1.0) == before.curve("a", usual, 1.0)
+    assert after.curve("b", usual, 1.0).serial < before.curve("b", usual, 1.0).serial
+    assert after.curve("c", usual, 1.0) == expected_speedup(1.0)
+    # What was recalled and not asked for since is kept, too.
+    again = Widths()
+    again.recall(before.learnt())
+    assert again.learnt() == before.learnt()

@@ -12,7 +12,9 @@ import threading
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import pytest
 from engine.native_driving import wait_until, write_facts
 from long_forms import some_of
@@ -208,6 +210,76 @@ def test_the_next_session_predicts_by_template(data: Path, file: Path) -> None:
         assert early.timing.predicted_work_s == pytest.approx(took_s)
         assert session.submit(WORK.format(4, 15)).timing.predicted_by == "template"
         assert not big.ended
+
+
+def ran(session: queryard.Session, sql: str, **options: Any) -> None:
+    handle = session.submit(sql, **options)
+    handle.result().fetchall()
+    assert handle.wait(60.0)
+
+
+def test_the_next_session_knows_that_tables_have_grown(tmp_path: Path, file: Path) -> None:
+    table = tmp_path / "data" / "numbers.parquet"
+    table.parent.mkdir()
+
+    def write(rows: int) -> int:
+        duckdb.sql(f"COPY (SELECT hash(range) AS a FROM range({rows})) TO '{table}'")
+        return table.stat().st_size
+
+    sql = "SELECT max(hash(a, r)) FROM numbers, range({}) t(r)"
+    small_bytes = write(20_000)
+    with queryard.connect(table.parent, slots=1, memory="1 GB", history=file) as session:
+        ran(session, sql.format(100))
+    with HistoryReader(file) as reader:
+        (past,) = reader.past()
+    assert past.table_bytes == small_bytes
+    large_bytes = write(80_000)
+    with queryard.connect(table.parent, slots=1, memory="1 GB", history=file) as session:
+        found = session.estimate(sql.format(101))
+    assert found.by == "template"
+    assert found.work_s.value == pytest.approx(past.work_s * large_bytes / small_bytes)
+
+
+def test_the_next_session_knows_what_models_have_learnt(data: Path, file: Path) -> None:
+    def learnt(session: queryard.Session) -> dict[str, dict[str, Any]]:
+        own = session.host.estimator.learnt()
+        assert own is not None
+        return own | session.host.ask(lambda coordinator: coordinator.learnt())
+
+    with queryard.connect(data, slots=2, memory="2 GB", history=file) as session:
+        ran(session, "SELECT key, count(*) FROM facts GROUP BY key", plan="staged")
+        session.estimate("SELECT count(*) FROM facts")
+        ran(session, "SELECT count(*) FROM facts")
+        before = learnt(session)
+    assert before["tasks"]["factors"]
+    with HistoryReader(file) as reader:
+        assert {row.model: row.state for row in reader.learnt()} == before
+    with queryard.connect(data, slots=2, memory="2 GB", history=file) as session:
+        session.estimate("SELECT 1")
+        after = learnt(session)
+        assert (after["prices"], after["tasks"]) == (before["prices"], before["tasks"])
+        # DuckDB is asked for its plan, and what its slots do is seen, too.
+        assert before["widths"].items() <= after["widths"].items()
+    # A session that has not read it yet must not write over it.
+    with queryard.connect(data, slots=2, memory="2 GB", history=file) as session:
+        assert session.host.estimator.learnt() is None
+    with HistoryReader(file) as reader:
+        found = {row.model: row.state for row in reader.learnt()}
+    assert found["prices"] == before["prices"]
+
+
+def test_what_was_learnt_before_a_reset_is_not_recalled(data: Path, file: Path) -> None:
+    with queryard.connect(data, slots=2, memory="2 GB", history=file) as session:
+        session.estimate("SELECT 1")
+        new = session.host.estimator.learnt()
+        for number in range(3):
+            session.estimate(f"SELECT sum(amount) AS s{number} FROM facts")
+            ran(session, f"SELECT sum(amount) AS s{number} FROM facts")
+        assert session.host.estimator.learnt() != new
+    with queryard.connect(data, slots=2, memory="2 GB", history=file) as session:
+        session.reset_models(["prices"])
+        session.estimate("SELECT 1")
+        assert session.host.estimator.learnt() == new
 
 
 # --- where there is no history -------------------------------------------------------------------

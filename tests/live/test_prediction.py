@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 import threading
 import time
@@ -11,6 +12,7 @@ import duckdb
 import pytest
 
 from queryard.engine.classify import classify
+from queryard.engine.staged import times
 from queryard.engine.staged.times import task_seconds
 from queryard.estimate.prices import Rates
 from queryard.estimate.work import FIGURES, GUESS_S
@@ -29,6 +31,7 @@ class Seen(NamedTuple):
     work_s: float
     peak_memory_bytes: int | None = None
     outcome: str = "finished"
+    table_bytes: float = 0.0
 
 
 def asked(sql: str, parameters=(), plan="native") -> QueryRequest:
@@ -131,6 +134,24 @@ def test_plans_are_corrected_by_what_others_have_taken(predictor):
     # All were off by a factor of at least 3, the later ones by less as it was learnt.
     assert after.work_s > 2 * before
     assert predictor.first(asked("SELECT max(key * 2) FROM facts")).by == "bytes"
+
+
+def test_what_was_learnt_of_prices_outlives_a_session(data):
+    before, after = Predictor(open_catalog(data)), Predictor(open_catalog(data))
+    start_s = after.refine(asked(SUM)).work_s
+    for number in range(8):
+        other = asked(f"SELECT sum(amount) AS s{number} FROM facts")
+        before.learn(other, 3 * before.refine(other).work_s)
+    state = json.loads(json.dumps(before.learnt()))
+    after.recall_learnt({**state, "prices": "those of another version"})
+    assert after.refine(asked(SUM)).work_s == start_s
+    after.recall_learnt(state)
+    assert after.learnt() == state
+    assert after.refine(asked(SUM)).work_s > 2 * start_s
+    unplanned = asked("SELECT max(key * 2) FROM facts")
+    assert after.first(unplanned) == before.first(unplanned)
+    before.close()
+    after.close()
 
 
 def test_after_a_reset_all_is_as_at_the_start(predictor):
@@ -297,3 +318,14 @@ def test_tasks_of_large_splits_take_longer(data):
     few = plan_staged("SELECT key, words FROM facts", catalog, target_bytes=10_000_000)
     (many_s, _), (few_s, _) = (task_seconds(plan)[plan.jobs[0].name] for plan in (many, few))
     assert many_s < few_s
+
+
+def test_tasks_take_longer_on_a_slow_machine(data, monkeypatch):
+    plan = plan_staged(SUM, open_catalog(data))
+    monkeypatch.setattr(times, "known_rates", lambda path: Rates())
+    usual = task_seconds(plan)
+    monkeypatch.setattr(times, "known_rates", lambda path: Rates(3.0, 3.0, 3.0))
+    for name, (map_s, reduce_s) in task_seconds(plan).items():
+        assert map_s == pytest.approx(3 * usual[name][0])
+        if reduce_s is not None:
+            assert reduce_s == pytest.approx(3 * usual[name][1])

@@ -17,7 +17,7 @@ from long_forms import one_each
 
 import queryard
 from queryard.core.commands import Launch
-from queryard.core.events import TableChanged
+from queryard.core.events import TableChanged, TaskFinished
 from queryard.engine.errors import QueryCancelled, QueryFailed
 from queryard.history import HistoryReader
 from queryard.sim import replay
@@ -169,7 +169,23 @@ def test_of_twenty_riders_one_fails_and_one_is_cancelled_and_the_others_are_righ
     assert len(rides[handles[3].id]) > 5
     assert replay(journal) is None
     assert any(len(launch.tasks) > 5 for launch in launched)
+    check_riders_tell_what_each_has_left(journal, launched)
     check_nothing_is_read_twice(journal, launched, {handle.id for handle in handles})
+
+
+def check_riders_tell_what_each_has_left(journal: Any, launched: list[Launch]) -> None:
+    riders = {launch.number: {task.job for task in launch.tasks} for launch in launched}
+    ended = [
+        event
+        for step in journal.steps
+        for event in step.events
+        if isinstance(event, TaskFinished) and len(riders[event.launch]) > 1
+    ]
+    assert ended
+    for event in ended:
+        assert event.rider_bytes is not None
+        assert event.rider_bytes.keys() <= riders[event.launch]
+        assert sum(event.rider_bytes.values()) == pytest.approx(event.output_bytes)
 
 
 def check_nothing_is_read_twice(journal: Any, launched: list[Launch], finished: set[str]) -> None:

@@ -396,7 +396,8 @@ class FakeBackend:
             query = JobId.of(task.job).query
             self._tell(LaunchFailed(command.number, query, error, task.job))
         if len(errors) < len(command.tasks):
-            self._tell(TaskFinished(0.0, command.number, command.node))
+            left = {task.job: 0.0 for task in command.tasks if task not in dict(errors)}
+            self._tell(TaskFinished(0.0, command.number, command.node, 0.0, left))
 
     def finish_task(self, number: int, error: BaseException | None = None) -> None:
         """A launch ends now."""

@@ -8,7 +8,7 @@ where in the data it stumbled.
 >>> encode_named(TaskFinished(2.5, 7, "n1"))
 {'type': 'TaskFinished', 'time_s': 2.5, 'launch': 7, 'place': 'n1'}
 >>> decode_event({'type': 'TaskFinished', 'time_s': 2.5, 'launch': 7, 'place': 'n1'})
-TaskFinished(time_s=2.5, launch=7, place='n1', output_bytes=0.0)
+TaskFinished(time_s=2.5, launch=7, place='n1', output_bytes=0.0, rider_bytes=None)
 """
 
 from __future__ import annotations

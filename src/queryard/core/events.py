@@ -45,12 +45,17 @@ class EstimateChanged(NamedTuple):
 
 
 class TaskFinished(NamedTuple):
-    """A launch ended well; `place` is the node its output lives on, None if it is durable."""
+    """A launch ended well; `place` is the node its output lives on, None if it is durable.
+
+    Where several tasks ride on one launch, `rider_bytes` says what each of them has left that ended
+    well, by its job; `output_bytes` is the sum.
+    """
 
     time_s: float
     launch: int
     place: str | None = None
     output_bytes: float = 0.0
+    rider_bytes: Mapping[str, float] | None = None
 
 
 class TaskFailed(NamedTuple):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 Kind = TypeVar("Kind", bound=Hashable)
 
@@ -98,6 +98,33 @@ class Factors(Generic[Kind]):
     def __getitem__(self, kind: Kind) -> float:
         return self._means[self._kinds.index(kind)]
 
+    def to_state(self) -> dict[str, Any]:
+        """What was learnt, as plain data."""
+        return {
+            "kinds": [str(kind) for kind in self._kinds],
+            "means": list(self._means),
+            "covariance": [list(row) for row in self._covariance],
+        }
+
+    def take_state(self, state: Any) -> None:
+        """Go on from what such factors have learnt; a state of other factors is ignored.
+
+        >>> taught, new = Factors(("read", "join")), Factors(("read", "join"))
+        >>> taught.learn({"read": 1.0}, 2.0)
+        >>> new.take_state(taught.to_state())
+        >>> new["read"] == taught["read"] > 1.0
+        True
+        """
+        size = len(self._kinds)
+        if not isinstance(state, Mapping) or state.get("kinds") != [*map(str, self._kinds)]:
+            return
+        rows = [state.get("means"), *(state.get("covariance") or ())]
+        if len(rows) != 1 + size or not all(_is_row(row, size) for row in rows):
+            return
+        least, most = self._doubt.least, self._doubt.most
+        self._means = [min(most, max(least, mean)) for mean in rows[0]]
+        self._covariance = [list(row) for row in rows[1:]]
+
     def _shares(self, priced: Mapping[Kind, float], total: float) -> list[float]:
         return [priced.get(kind, 0.0) / total for kind in self._kinds]
 
@@ -111,3 +138,9 @@ class Factors(Generic[Kind]):
 
 def _times(one: float, other: float) -> float:
     return one * other
+
+
+def _is_row(row: Any, size: int) -> bool:
+    """Whether it is a list of so many numbers."""
+    is_list = isinstance(row, list) and len(row) == size
+    return is_list and all(isinstance(one, float | int) and math.isfinite(one) for one in row)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from queryard.core.errors import InvalidModel
 from queryard.core.model import MAP, REDUCE, Kind, Operator
 
 from .factors import Doubt, Factors
+from .prices import REFERENCE, Rates
 from .work import QUANTILES
 
 
@@ -34,12 +35,16 @@ class PhaseSizes(NamedTuple):
 
 
 class JobSizes(NamedTuple):
-    """A job: its operator, its phases (None: no reduces), and P(1 - P) of the sides it joins."""
+    """A job: its operator, its phases (None: no reduces), and P(1 - P) of the sides it joins.
+
+    `rates` are those of the machine that runs it.
+    """
 
     operator: Operator
     map: PhaseSizes
     reduce: PhaseSizes | None = None
     balance: float = 0.0
+    rates: Rates = REFERENCE
 
     def phase(self, kind: Kind) -> PhaseSizes:
         """Its maps or its reduces."""
@@ -73,7 +78,8 @@ def balance(one: float, other: float) -> float:
     return share * (1 - share)
 
 
-# Seconds per unit before anything is learnt, for any operator: rough, and soon corrected.
+# Seconds per unit before anything is learnt, for any operator, on the reference machine: rough, and
+# soon corrected.
 JOB_PRICES: Mapping[str, float] = {
     "start": 0.01,
     "in": 4e-9,
@@ -137,7 +143,7 @@ class TaskTimes:
 
     def task_seconds(self, job: JobSizes, kind: Kind) -> float:
         """What a task of mean size is expected to take."""
-        return self._fitted.seconds((job.operator, kind), _of_task(job.phase(kind)))
+        return self._fitted.seconds((job.operator, kind), _of_task(job, kind))
 
     def seconds(self, job: JobSizes) -> float:
         """What all tasks of a job are expected to take together."""
@@ -148,11 +154,19 @@ class TaskTimes:
 
     def interval(self, job: JobSizes, kind: Kind, share: float = 0.9) -> tuple[float, float]:
         """The seconds between which so large a share of such tasks lies."""
-        return self._fitted.interval((job.operator, kind), _of_task(job.phase(kind)), share)
+        return self._fitted.interval((job.operator, kind), _of_task(job, kind), share)
 
     def learn(self, job: JobSizes, kind: Kind, seconds: float) -> None:
         """The tasks of a phase have ended, in so many seconds in the mean."""
-        self._fitted.learn((job.operator, kind), _of_task(job.phase(kind)), seconds)
+        self._fitted.learn((job.operator, kind), _of_task(job, kind), seconds)
+
+    def to_state(self) -> dict[str, Any]:
+        """What was learnt, as plain data."""
+        return self._fitted.to_state()
+
+    def take_state(self, state: Any) -> None:
+        """Go on from what such a model has learnt, if it began with the same prices."""
+        self._fitted.take_state(state)
 
 
 def _of_job(job: JobSizes) -> dict[str, float]:
@@ -166,14 +180,16 @@ def _of_job(job: JobSizes) -> dict[str, float]:
     }
 
 
-def _of_task(phase: PhaseSizes) -> dict[str, float]:
+def _of_task(job: JobSizes, kind: Kind) -> dict[str, float]:
+    """What one task does, each amount as much more as the machine takes longer for it."""
+    phase, computing, hashing = job.phase(kind), job.rates.computing, job.rates.hashing
     return {
-        "start": 1.0,
-        "text": phase.text_chars,
-        "scan": phase.scan_bytes / phase.tasks,
-        "read": phase.read_bytes / phase.tasks,
-        "build": phase.built_bytes,
-        "leave": phase.left_bytes / phase.tasks,
+        "start": computing,
+        "text": computing * phase.text_chars,
+        "scan": computing * phase.scan_bytes / phase.tasks,
+        "read": computing * phase.read_bytes / phase.tasks,
+        "build": hashing * phase.built_bytes,
+        "leave": hashing * phase.left_bytes / phase.tasks,
     }
 
 
@@ -204,6 +220,21 @@ class _Fitted:
         if found is None:
             found = self._factors[key] = Factors(tuple(self._prices), DOUBT)
         return found
+
+    def to_state(self) -> dict[str, Any]:
+        """Keys are joined: no operator has a slash in its name."""
+        return {
+            "prices": dict(self._prices),
+            "factors": {"/".join(key): one.to_state() for key, one in self._factors.items()},
+        }
+
+    def take_state(self, state: Any) -> None:
+        if not isinstance(state, Mapping) or state.get("prices") != dict(self._prices):
+            return
+        factors = state.get("factors")
+        if isinstance(factors, Mapping):
+            for key, one in factors.items():
+                self._of(tuple(key.split("/"))).take_state(one)
 
     def _priced(self, amounts: Mapping[str, float]) -> dict[str, float]:
         return {name: price * amounts[name] for name, price in self._prices.items()}

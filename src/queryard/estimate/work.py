@@ -54,7 +54,7 @@ class Prediction:
 
     `spread` is the factor by which the work is typically more or less: half of all queries are
     within it. `speedup` says how much faster it gets with more slots; perfect: not known. `part` is
-    what its plan mostly does; empty: not known.
+    what its plan mostly does; empty: not known. `table_bytes` are those of the tables it names.
 
     >>> [round(end, 2) for end in Prediction(2.0, None, "plan", 1.5).interval()]
     [0.74, 5.38]
@@ -66,6 +66,7 @@ class Prediction:
     spread: float
     speedup: Speedup = field(default=PERFECT, repr=False)
     part: str = field(default="", repr=False)
+    table_bytes: float = field(default=0.0, repr=False)
 
     def interval(self, share: float = 0.9) -> tuple[float, float]:
         """The work between which so large a share of such queries lies."""
@@ -143,7 +144,8 @@ def from_past(figures: Sequence[Figure], table_bytes: float = 0.0) -> Prediction
     # What a query had used when it was stopped is no reason to give the next one so little.
     known = any(figure.memory_bytes is not None for figure in figures[-PEAKS:] if _whole(figure))
     memory = math.ceil(max(peaks) * SAFETY) if known else None
-    return Prediction(work_s, memory, "template", spread_of(misses, "template"))
+    spread = spread_of(misses, "template")
+    return Prediction(work_s, memory, "template", spread, table_bytes=table_bytes)
 
 
 def raised(
@@ -163,7 +165,7 @@ def raised(
         (figure.work_s * _growth(figure, table_bytes) for figure in stopped), default=0.0
     )
     work_s = revised(prediction.work_s, furthest_s, 0.0, prediction.spread)
-    return replace(prediction, work_s=max(LEAST_S, work_s))
+    return replace(prediction, work_s=max(LEAST_S, work_s), table_bytes=table_bytes)
 
 
 def _whole(figure: Figure) -> bool:

@@ -83,6 +83,15 @@ _HELD = (
 )
 _BEGUN = ("ALTER TABLE done ADD COLUMN state TEXT DEFAULT 'done'",)
 
+# How large the tables of a query were: a template takes more once they have grown.
+_TABLE_BYTES = (
+    "ALTER TABLE ended ADD COLUMN table_bytes FLOAT",
+    "ALTER TABLE past ADD COLUMN table_bytes FLOAT",
+)
+
+# What models of the costs of queries have learnt.
+_LEARNT = ("CREATE TABLE learnt (model TEXT PRIMARY KEY, saved_at FLOAT, state TEXT)",)
+
 MIGRATIONS: Sequence[Sequence[str]] = (
     _FIRST,
     _COSTS_AND_PAST,
@@ -91,6 +100,8 @@ MIGRATIONS: Sequence[Sequence[str]] = (
     _BY_TIME,
     _HELD,
     _BEGUN,
+    _TABLE_BYTES,
+    _LEARNT,
 )
 VERSION = len(MIGRATIONS)
 

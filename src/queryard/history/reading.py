@@ -20,7 +20,7 @@ from .errors import HistoryError
 from .export import export
 from .opening import open_for_reading, reason_of
 from .presence import is_gone
-from .rows import CostRow, DoneRow, ForecastRow, PastRow, QueryRecord, SessionRecord
+from .rows import CostRow, DoneRow, ForecastRow, LearntRow, PastRow, QueryRecord, SessionRecord
 
 PAST_RUNS = 16
 # Rows that are taken from SQLite at once.
@@ -127,6 +127,11 @@ class HistoryReader:
     def past(self, limit: int = PAST_RUNS) -> list[PastRow]:
         """What the last `limit` queries of every template took, the oldest first."""
         return [PastRow(**row) for row in self._rows(selections.PAST, limit=limit)]
+
+    def learnt(self) -> list[LearntRow]:
+        """What each model has learnt."""
+        rows = self._rows("SELECT model, saved_at, state FROM learnt ORDER BY model")
+        return [LearntRow(row["model"], row["saved_at"], json.loads(row["state"])) for row in rows]
 
     def done(self, tenant: str, key: str) -> DoneRow | None:
         """The statement with side effects that a tenant has begun under an idempotency key."""

@@ -60,7 +60,8 @@ class EndedRow:
 
     The work of an execution that several queries shared belongs to the query that started it.
     `foreseen_s` is the last prediction that was made of its work, `foreseen_spread` the factor that
-    half of such predictions are within, `foreseen_part` what its plan mostly does ("join").
+    half of such predictions are within, `foreseen_part` what its plan mostly does ("join"),
+    `table_bytes` how large the tables were that it names.
     """
 
     query: str
@@ -77,6 +78,7 @@ class EndedRow:
     foreseen_spread: float | None = None
     foreseen_by: str = ""
     foreseen_part: str = ""
+    table_bytes: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,21 @@ class DoneRow:
     state: DoneState = "done"
 
 
-Recorded = Step | AskedRow | EndedRow | ForecastRow | HeldRow | CostRow | DoneRow | SessionRow
+@dataclass(frozen=True, slots=True)
+class LearntRow:
+    """What a model has learnt so far, as plain data; it takes the place of what it had before.
+
+    `saved_at` is in seconds since 1970.
+    """
+
+    model: str
+    saved_at: float
+    state: Mapping[str, Any]
+
+
+Recorded = (
+    Step | AskedRow | EndedRow | ForecastRow | HeldRow | CostRow | DoneRow | LearntRow | SessionRow
+)
 
 
 # --- read ----------------------------------------------------------------------------------------
@@ -145,7 +161,8 @@ Recorded = Step | AskedRow | EndedRow | ForecastRow | HeldRow | CostRow | DoneRo
 class PastRow(NamedTuple):
     """What a query of a template took; only of those that ran on their own.
 
-    A query with the outcome "cancelled" would have taken more.
+    A query with the outcome "cancelled" would have taken more. `table_bytes` are those of the
+    tables that it named; 0: not known.
     """
 
     template: str
@@ -154,6 +171,7 @@ class PastRow(NamedTuple):
     ended_at: float
     held_s: float
     outcome: Literal["finished", "cancelled"] = "finished"
+    table_bytes: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

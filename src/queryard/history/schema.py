@@ -1,8 +1,9 @@
 """The tables as they are now, and how a row goes into each; `migrations.py` makes them.
 
 Everything belongs to a session. `steps` is the journal, and jobs, tasks, leases, estimates and
-policies are read off it. Two tables outlive the sessions: `past`, what the queries of a template
-took, and `done`, the statements with side effects that were begun under an idempotency key.
+policies are read off it. Three tables outlive the sessions: `past`, what the queries of a template
+took, `learnt`, what models have learnt from all of them, and `done`, the statements with side
+effects that were begun under an idempotency key.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ COLUMNS = {
     ),
     "ended": (
         "session, query, time_s, started_s, outcome, error, work_s, held_s, peak_memory_bytes, "
-        "rows, burst_s, foreseen_s, foreseen_spread, foreseen_by, foreseen_part"
+        "rows, burst_s, foreseen_s, foreseen_spread, foreseen_by, foreseen_part, table_bytes"
     ),
     "forecasts": "session, query, made_s, start_s, end_s",
     "held": "session, query, reason, seconds",
@@ -35,7 +36,8 @@ COLUMNS = {
     "leases": "session, number, job, node, slots, started_s, ended_s, outcome, cause",
     "estimates": "session, time_s, job, map_s, reduce_s, work_s",
     "policies": "session, time_s, profile",
-    "past": "template, ended_at, work_s, held_s, peak_memory_bytes",
+    "past": "template, ended_at, work_s, held_s, peak_memory_bytes, table_bytes",
+    "learnt": "model, saved_at, state",
     "done": "session, tenant, key, statement, query, ended_at, state",
 }
 
@@ -55,7 +57,7 @@ OF_A_SESSION = (
     "sessions",
 )
 # Of these a later row takes the place of an earlier one: what was open has ended.
-REWRITTEN = ("jobs", "tasks", "leases", "done")
+REWRITTEN = ("jobs", "tasks", "leases", "learnt", "done")
 
 INSERT = {
     table: f"INSERT {'OR REPLACE ' if table in REWRITTEN else ''}INTO {table} ({columns}) "

@@ -30,9 +30,12 @@ UNCLOSED = "SELECT session, seen_at FROM sessions WHERE closed_at IS NULL"
 # latter stand nowhere but among the queries of their sessions, and are forgotten with them.
 PAST = f"""
 WITH runs AS (
-    SELECT template, ended_at, work_s, held_s, peak_memory_bytes, 'finished' AS outcome FROM past
+    SELECT template, ended_at, work_s, held_s, peak_memory_bytes, 'finished' AS outcome,
+        table_bytes
+    FROM past
     UNION ALL
-    SELECT template, began_at + ended.time_s, work_s, held_s, peak_memory_bytes, 'cancelled'
+    SELECT template, began_at + ended.time_s, work_s, held_s, peak_memory_bytes, 'cancelled',
+        table_bytes
     FROM ended JOIN asked USING (session, query) JOIN sessions USING (session)
     WHERE (outcome = 'cancelled' OR error LIKE '{TIMED_OUT}%')
         AND started_s IS NOT NULL AND work_s > 0 AND twin_of = '' AND plan != 'staged'
@@ -40,7 +43,8 @@ WITH runs AS (
     SELECT *, row_number() OVER (PARTITION BY template, outcome ORDER BY ended_at DESC) AS place
     FROM runs
 )
-SELECT template, ended_at, work_s, held_s, peak_memory_bytes, outcome
+SELECT template, ended_at, work_s, held_s, peak_memory_bytes, outcome,
+    coalesce(table_bytes, 0.0) AS table_bytes
 FROM ranked WHERE place <= :limit ORDER BY ended_at
 """
 

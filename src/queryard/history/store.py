@@ -21,7 +21,17 @@ from queryard.core.journal import Step
 from .errors import HistoryWarning
 from .opening import reason_of
 from .retention import Retention
-from .rows import AskedRow, CostRow, DoneRow, EndedRow, ForecastRow, HeldRow, Recorded, SessionRow
+from .rows import (
+    AskedRow,
+    CostRow,
+    DoneRow,
+    EndedRow,
+    ForecastRow,
+    HeldRow,
+    LearntRow,
+    Recorded,
+    SessionRow,
+)
 from .writing import Writer
 
 COMMIT_S = 0.4
@@ -88,6 +98,9 @@ class History:
         self._put(row)
 
     def done(self, row: DoneRow) -> None:
+        self._put(row)
+
+    def learnt(self, row: LearntRow) -> None:
         self._put(row)
 
     def flush(self, timeout: float = CLOSE_S) -> bool:

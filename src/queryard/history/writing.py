@@ -16,7 +16,17 @@ from .fold import Fold, Row, compact
 from .opening import is_busy, open_for_writing
 from .presence import Presence
 from .retention import Retention
-from .rows import AskedRow, CostRow, DoneRow, EndedRow, ForecastRow, HeldRow, Recorded, SessionRow
+from .rows import (
+    AskedRow,
+    CostRow,
+    DoneRow,
+    EndedRow,
+    ForecastRow,
+    HeldRow,
+    LearntRow,
+    Recorded,
+    SessionRow,
+)
 from .schema import INSERT
 from .tidying import give_sign_of_life, tidy
 
@@ -73,9 +83,14 @@ class Writer:
         if isinstance(record, Step):
             self._add_step(record)
             return
+        if isinstance(record, LearntRow):
+            self._rows["learnt"].append({**_values(record), "state": compact(record.state)})
+            self._waiting += 1
+            return
         self._put(_TABLE[type(record)], _values(record))
         if isinstance(record, AskedRow):
-            if not record.twin_of:
+            # What staged execution takes says nothing of what a template takes natively.
+            if not record.twin_of and record.plan != "staged":
                 self._templates[record.query] = record.template
         elif isinstance(record, EndedRow):
             self._learn(record, self._session.began_at)
@@ -117,6 +132,7 @@ class Writer:
                 "work_s": record.work_s,
                 "held_s": record.held_s,
                 "peak_memory_bytes": record.peak_memory_bytes,
+                "table_bytes": record.table_bytes,
             }
         )
 
@@ -186,7 +202,9 @@ class Writer:
 
 
 def _values(
-    record: SessionRow | AskedRow | EndedRow | ForecastRow | HeldRow | CostRow | DoneRow,
+    record: (
+        SessionRow | AskedRow | EndedRow | ForecastRow | HeldRow | CostRow | DoneRow | LearntRow
+    ),
 ) -> Row:
     """The fields of a record; `asdict` would copy every value, which takes ten times as long."""
     return {name: getattr(record, name) for name in record.__slots__}

@@ -46,7 +46,7 @@ from .loop import Loop, Mailbox
 from .planning import tasks_here
 from .policy_in_force import PolicyInForce
 from .reaches import Reaches
-from .recording import COST_EVERY_S, Recorder
+from .recording import COST_EVERY_S, LEARNT_EVERY_S, Recorder
 from .request import Plan, QueryRequest
 from .submitting import Submitting
 from .ticket import Ticket
@@ -112,6 +112,8 @@ class Host:
             lambda ticket: self.looking.record_forecast(ticket),
             background.problem,
             lambda: self.looking.forecast_due,
+            recorder.learnt,
+            lambda learnt: post(inputs.Recalled(learnt)),
         )
         self._upkeep = upkeep = Upkeep(
             catalog, statistics_bytes, tickets, estimator, background.problem
@@ -157,6 +159,7 @@ class Host:
         upkeep.start()
         if recorder.history is not None:
             background.later(COST_EVERY_S, self._note_cost)
+            background.later(LEARNT_EVERY_S, self._keep_learnt_again)
 
     # --- clients ---------------------------------------------------------------------------------
 
@@ -323,6 +326,18 @@ class Host:
             self._recorder.cost(self.looking.report())
             self._background.later(COST_EVERY_S, self._note_cost)
 
+    def _keep_learnt_again(self) -> None:
+        """Keep what was learnt now and then, while it is open."""
+        if not self._door.closed:
+            self._keep_learnt()
+            self._background.later(LEARNT_EVERY_S, self._keep_learnt_again)
+
+    def _keep_learnt(self) -> None:
+        learnt = self.estimator.learnt()
+        if learnt is not None and self._recorder.history is not None and not self._loop.over:
+            others = self._loop.ask(lambda coordinator: coordinator.learnt())
+            self._recorder.keep_learnt({**learnt, **others})
+
     # --- the end ---------------------------------------------------------------------------------
 
     def _break(self, error: BaseException) -> None:
@@ -363,6 +378,7 @@ class Host:
         self.looking.close()
         self.estimator.close()
         self._recorder.cost(self.looking.report())
+        self._keep_learnt()
         self._loop.stop()
         self._effects.give_up()
         self._recorder.close()

@@ -167,6 +167,12 @@ class LearnAnew(NamedTuple):
     """What ended queries have taught of widths and tasks counts no more."""
 
 
+class Recalled(NamedTuple):
+    """What widths and tasks of earlier sessions have taught, by the name of the model."""
+
+    learnt: Mapping[str, Any]
+
+
 class AcquireConnection(NamedTuple):
     """A caller wants the client's own connection for itself; a `Reply` says that it has it."""
 
@@ -230,6 +236,7 @@ Input = (
     | Pause
     | Resume
     | LearnAnew
+    | Recalled
     | AcquireConnection
     | ReleaseConnection
     | AcquireTurn

@@ -22,6 +22,7 @@ from queryard.history import (
     ForecastRow,
     History,
     HistoryReader,
+    LearntRow,
     PastRow,
     Retention,
     SessionRow,
@@ -41,6 +42,8 @@ from .request import QueryRequest
 from .ticket import TimedForecast
 
 COST_EVERY_S = 10.0
+# What was learnt is kept so often, and when a session ends.
+LEARNT_EVERY_S = 60.0
 
 
 def history_file(given: bool | str | Path | None, catalog: Catalog) -> Path | None:
@@ -90,6 +93,8 @@ class Recorder:
         self.redacts = False
         # Active queries that are in the history.
         self._known: set[str] = set()
+        # What models had learnt when it was kept last.
+        self._learnt: dict[str, Mapping[str, Any]] = {}
 
     def kernel(
         self, profile: Mapping[str, Any], slots: int, memory_bytes: int, slow_start: float = 1.0
@@ -144,6 +149,7 @@ class Recorder:
                 foreseen_spread=facts.prediction.spread,
                 foreseen_by=facts.prediction.by,
                 foreseen_part=facts.prediction.part,
+                table_bytes=facts.prediction.table_bytes,
             )
         )
 
@@ -195,6 +201,20 @@ class Recorder:
             return []
         with HistoryReader(self.history.file) as reader:
             return reader.past()
+
+    def learnt(self) -> list[LearntRow]:
+        """What models of earlier sessions have learnt; reads the file."""
+        if self.history is None or not self.history.file.is_file():
+            return []
+        with HistoryReader(self.history.file) as reader:
+            return reader.learnt()
+
+    def keep_learnt(self, states: Mapping[str, Mapping[str, Any]]) -> None:
+        """Keep what models have learnt, where it is more than was kept before."""
+        for model, state in states.items():
+            if self.history is not None and self._learnt.get(model) != state:
+                self._learnt[model] = state
+                self.history.learnt(LearntRow(model, time.time(), state))
 
     @property
     def cpu_s(self) -> float:

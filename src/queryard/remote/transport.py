@@ -61,7 +61,7 @@ class Transport:
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=32),
             verify=verify,
         )
-        self._errands: queue.SimpleQueue[tuple[str, str] | None] = queue.SimpleQueue()
+        self._requests_later: queue.SimpleQueue[tuple[str, str] | None] = queue.SimpleQueue()
         self._runner: threading.Thread | None = None
         self._closed = False
 
@@ -182,30 +182,30 @@ class Transport:
         if self._closed:
             raise QueryardError("the session is closed; open another with queryard.connect")
 
-    # --- errands ---------------------------------------------------------------------------------
+    # --- requests without an answer -----------------------------------------------------------
 
     def later(self, method: str, path: str) -> None:
         """Send a request whose answer does not matter; a finalizer may call this."""
         if self._closed:
             return
-        self._errands.put((method, path))
+        self._requests_later.put((method, path))
         if self._runner is None:
             self._runner = threading.Thread(
-                target=self._run_errands, name="queryard-errands", daemon=True
+                target=self._send_later, name="queryard-later", daemon=True
             )
             self._runner.start()
 
-    def _run_errands(self) -> None:
-        while (errand := self._errands.get()) is not None:
+    def _send_later(self) -> None:
+        while (request := self._requests_later.get()) is not None:
             with contextlib.suppress(QueryardError, RuntimeError):
-                self.begin(*errand, again=False).close()
+                self.begin(*request, again=False).close()
 
     def close(self) -> None:
         """Close all connections; it may be called again."""
         if self._closed:
             return
         if self._runner is not None:
-            self._errands.put(None)
+            self._requests_later.put(None)
             self._runner.join(CONNECT_S)
         self._closed = True
         self._http.close()

@@ -321,7 +321,7 @@ class SimDriver:
         self._sequence = sequence = self._sequence + 1
         # Named tuples made this way cost half; this runs once per task.
         output_bytes = truth.output_bytes(command) if truth.has_outputs else 0.0
-        event = _new(TaskFinished, (end, number, node, output_bytes))
+        event = _new(TaskFinished, (end, number, node, output_bytes, None))
         heappush(self._heap, (end, WORK, sequence, event))
 
     def _kill(self, command: do.Kill) -> None:

@@ -65,7 +65,7 @@ def test_small_tables_are_sampled_whole_and_judged_exactly(catalog):
     assert catalog.judge.share("text", "i < 0").share == 0
 
 
-def test_of_a_long_text_the_first_rows_are_taken_and_its_rows_reckoned(catalog):
+def test_of_a_long_text_the_first_rows_are_taken_and_its_rows_extrapolated(catalog):
     sample = sampled(catalog, "long")
     assert sample.how == "first"
     assert sample.rows_of_table == pytest.approx(600_000, rel=0.2)

@@ -71,14 +71,14 @@ class LocalTasks:
     def _run(self, command: Launch) -> None:
         """Read what the tasks of a launch share, and run them one after another."""
         began = time.monotonic()
-        output_bytes = 0.0
+        left_bytes: dict[str, float] = {}
         failures: list[tuple[TaskId, BaseException]] = []
         try:
             with self._reading(command) as sources:
                 for task in command.tasks:
                     try:
                         source = sources.get(task, "")
-                        output_bytes += self._run_one(task, command.number, source)
+                        left_bytes[task.job] = self._run_one(task, command.number, source)
                     except BaseException as caught:
                         failures.append((task, caught))
             speed = self._speed(command.node)
@@ -94,7 +94,12 @@ class LocalTasks:
             job = task.job if rides else ""
             self._post(LaunchFailed(command.number, _query(task), error, job))
         if len(failures) < len(command.tasks):
-            self._post(TaskFinished(0.0, command.number, command.node, output_bytes))
+            total = sum(left_bytes.values())
+            self._post(
+                TaskFinished(
+                    0.0, command.number, command.node, total, left_bytes if rides else None
+                )
+            )
 
     def _over(self, command: Launch) -> None:
         """A launch has ended: tell what its queries have cost."""

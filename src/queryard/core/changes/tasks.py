@@ -153,7 +153,7 @@ def drop_twin(state: State, run: Launch) -> None:
 
 
 def finished(state: State, event: TaskFinished) -> None:
-    time_s, number, place, _ = event
+    time_s, number, place, _, _ = event
     run = state.running.pop(number, None)
     if run is None:
         _late(state, number, event)

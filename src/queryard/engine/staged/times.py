@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from queryard.core.model import MAP, REDUCE
+from queryard.engine.calibration import known_rates
 from queryard.estimate.jobs import JobSizes, PhaseSizes, TaskTimes, balance
 from queryard.estimate.tasks.planned import PlannedJob, PlannedQuery
 from queryard.sql.planner.plan import ChunkRead, StagedJob, StagedPlan
+from queryard.sql.statistics.store import cache_folder
 
 
 def task_seconds(plan: StagedPlan) -> dict[str, tuple[float, float | None]]:
@@ -43,9 +45,13 @@ def planned_query(plan: StagedPlan) -> PlannedQuery:
 
 
 def planned_sizes(plan: StagedPlan) -> dict[str, JobSizes]:
-    """What the jobs of a plan are expected to read and leave."""
+    """What the jobs of a plan are expected to read and leave, on this machine."""
     left = {job.name: job.bytes_expected for job in plan.jobs}
-    return {job.name: sizes_of(job, left, job.side_bytes_expected) for job in plan.jobs}
+    rates = known_rates(cache_folder() / "rates.json")
+    return {
+        job.name: sizes_of(job, left, job.side_bytes_expected)._replace(rates=rates)
+        for job in plan.jobs
+    }
 
 
 def sizes_of(job: StagedJob, left: Mapping[str, float], sides: Sequence[float]) -> JobSizes:

@@ -6,12 +6,16 @@ tasks of the class have. Of a query with a plan, all jobs that are left are esti
 many tasks of the query have ended, or all maps or all tasks of one of its jobs: with the bytes that
 these have left, and at the pace of the query so far. What is planned counts for a phase until a few
 of its own tasks have ended, and begins with what was learnt from the phases of other jobs.
+
+Riders of one read tell what they have left, and nothing of the time of a task alone.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from queryard.core.commands import Launch
 from queryard.core.events import EstimateChanged
@@ -32,7 +36,8 @@ class _Job:
 
     spec: Job
     asked: TaskFeatures
-    ended: int = 0
+    alone: Counter[Kind] = field(default_factory=Counter)
+    """How many of its tasks have ended that did not share a read."""
     mapped_s: float = 0.0
     maps: dict[int, float] = field(default_factory=dict)
     reduces: dict[int, float] = field(default_factory=dict)
@@ -64,7 +69,8 @@ class Report(NamedTuple):
     """What a node says of a task that has ended there, as far as it knows.
 
     `merge_s` and `rest_s` are what a reduce took after its shuffle, if it has such parts. What it
-    took counts as on a node of the speed 1.
+    took counts as on a node of the speed 1. `rider_bytes` is what each rider of a shared read has
+    left that ended well, by its job.
     """
 
     output_bytes: float | None = None
@@ -72,6 +78,7 @@ class Report(NamedTuple):
     merge_s: float | None = None
     rest_s: float | None = None
     speed: float = 1.0
+    rider_bytes: Mapping[str, float] | None = None
 
 
 class TaskEstimates:
@@ -115,9 +122,9 @@ class TaskEstimates:
         return events
 
     def ended(self, now: float, launch: Launch, report: Report) -> list[EstimateChanged]:
-        """A launch has ended well; riders of one read tell nothing of a task alone."""
-        if len(launch.tasks) > 1:
-            return []
+        """A launch has ended well."""
+        if len(launch.tasks) > 1 or report.rider_bytes is not None:
+            return self._rode(now, launch, report.rider_bytes or {})
         task = launch.tasks[0]
         job = self._jobs.get(task.job)
         if job is None:
@@ -126,7 +133,7 @@ class TaskEstimates:
         if report.speed != 1.0:
             seen = seen._replace(seconds=seen.seconds * report.speed)
         self._predictor.learn(seen)
-        job.ended += 1
+        job.alone[task.kind] += 1
         query = JobId.of(task.job).query
         if (followed := self._followed.get(query)) is not None:
             followed.plan.took(job.spec.name, task.kind, seen.seconds)
@@ -134,13 +141,7 @@ class TaskEstimates:
             job.left_bytes(task.kind)[task.index] = report.output_bytes or 0.0
             job.took.setdefault(task.kind, Average()).add(seen.seconds)
             if self._phase_ended(followed.plan, job, task.kind) or _is_power_of_two(followed.ended):
-                left = [(name, self._jobs[name]) for name in self._queries[query]]
-                return [
-                    event
-                    for job_id, other in left
-                    if not other.is_done
-                    for event in self._estimate(now, job_id, other)
-                ]
+                return self._estimate_left(now, query)
         kind = job.asked.class_name
         self._ended[kind] = self._ended.get(kind, 0) + 1
         if kind and _is_power_of_two(self._ended[kind]):
@@ -149,7 +150,26 @@ class TaskEstimates:
                 for job_id, other in self._classes[kind].items()
                 for event in self._estimate(now, job_id, other)
             ]
-        return self._estimate(now, task.job, job) if _is_power_of_two(job.ended) else []
+        is_time = _is_power_of_two(job.alone.total())
+        return self._estimate(now, task.job, job) if is_time else []
+
+    def _rode(
+        self, now: float, launch: Launch, rider_bytes: Mapping[str, float]
+    ) -> list[EstimateChanged]:
+        """Note what riders have left, and estimate anew where that ends a phase."""
+        events = []
+        for task in launch.tasks:
+            job, left_bytes = self._jobs.get(task.job), rider_bytes.get(task.job)
+            if job is None:
+                continue
+            job.mapped_s = now
+            query = JobId.of(task.job).query
+            followed = self._followed.get(query)
+            if followed is not None and left_bytes is not None:
+                job.maps[task.index] = left_bytes
+                if self._phase_ended(followed.plan, job, MAP):
+                    events += self._estimate_left(now, query)
+        return events
 
     def _phase_ended(self, plan: PlannedQuery, job: _Job, kind: Kind) -> bool:
         """Note what a phase has left, and learn from it, if all its tasks have ended."""
@@ -178,6 +198,24 @@ class TaskEstimates:
         self._times = StagedTimes()
         self._ended.clear()
 
+    def learnt(self) -> dict[str, Any]:
+        """What ended phases have taught of jobs with a plan, as plain data."""
+        return self._times.to_state()
+
+    def recall(self, learnt: Any) -> None:
+        """Go on from what phases of earlier sessions have taught."""
+        self._times.take_state(learnt)
+
+    def _estimate_left(self, now: float, query: str) -> list[EstimateChanged]:
+        """Estimate all jobs of a query that are left."""
+        left = [(name, self._jobs[name]) for name in self._queries[query]]
+        return [
+            event
+            for job_id, job in left
+            if not job.is_done
+            for event in self._estimate(now, job_id, job)
+        ]
+
     def _estimate(self, now: float, job_id: str, job: _Job) -> list[EstimateChanged]:
         """What a task of mean size is predicted to take; nothing while nothing is known."""
         assert job.spec.map is not None
@@ -185,19 +223,22 @@ class TaskEstimates:
         followed = self._followed.get(JobId.of(job_id).query)
         factor = 1.0 if followed is None else followed.plan.size_factor(job.spec.name)
         input_bytes = maps.bytes * factor / maps.tasks
-        map_s = self._predictor.predict(job.asked._replace(input_bytes=input_bytes))
+        plan = None if followed is None else followed.plan
+        map_s = self._seconds(job, job.asked._replace(input_bytes=input_bytes), plan)
         reduce_s = None
         if job.spec.reduce is not None:
-            reduce_s = self._predictor.predict(job.asked._replace(kind=REDUCE))
-        if followed is not None:
-            plan, name = followed.plan, job.spec.name
-            if map_s is None or len(job.maps) < ENOUGH:
-                map_s = plan.seconds(name, MAP)
-            if reduce_s is None or len(job.reduces) < ENOUGH:
-                reduce_s = plan.seconds(name, REDUCE)
+            reduce_s = self._seconds(job, job.asked._replace(kind=REDUCE), plan)
         if map_s is None and reduce_s is None:
             return []
         return [EstimateChanged(now, job_id, map_s, reduce_s)]
+
+    def _seconds(self, job: _Job, asked: TaskFeatures, plan: PlannedQuery | None) -> float | None:
+        """What a task is predicted to take; as planned until a few of its phase have ended."""
+        planned_s = None if plan is None else plan.seconds(job.spec.name, asked.kind)
+        if planned_s is not None and job.alone[asked.kind] < ENOUGH:
+            return planned_s
+        predicted_s = self._predictor.predict(asked)
+        return planned_s if predicted_s is None else predicted_s
 
 
 def _question(job_id: str, query: Query, spec: Job) -> TaskFeatures:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections import OrderedDict, deque
+from typing import Any
 
 from queryard.core.model import MAP, REDUCE, Kind
 from queryard.estimate.jobs import JobSizes, TaskTimes
@@ -37,6 +38,14 @@ class StagedTimes:
 
     def fork(self) -> StagedTimes:
         return copy.deepcopy(self)
+
+    def to_state(self) -> dict[str, Any]:
+        """What the model has learnt, as plain data; paces of templates are not part of it."""
+        return self._model.to_state()
+
+    def take_state(self, state: Any) -> None:
+        """Go on from what such a model has learnt."""
+        self._model.take_state(state)
 
     def timed(self, class_name: str, job: PlannedJob) -> PlannedJob:
         """The job with the seconds that are expected of its tasks by now."""

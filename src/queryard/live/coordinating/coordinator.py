@@ -108,6 +108,7 @@ class Coordinator:
             inputs.Pause: self._pause,
             inputs.Resume: self._resume,
             inputs.LearnAnew: lambda _: self._ledger.learn_anew(),
+            inputs.Recalled: lambda given: self._ledger.recall(given.learnt),
             told.WorkerFailed: self._worker_failed,
         }
 
@@ -238,6 +239,10 @@ class Coordinator:
     def speedup(self, template: str, prediction: Prediction) -> Speedup:
         """The curve of a query that has not begun."""
         return self._ledger.widths.curve(template, prediction, prediction.work_s)
+
+    def learnt(self) -> dict[str, dict[str, Any]]:
+        """What ended queries have taught, as plain data by the name of the model."""
+        return self._ledger.learnt()
 
     def task_estimates(self, query: Query, plan: PlannedQuery) -> list[ev.EstimateChanged]:
         """What the tasks of a staged query of some class would be expected to take."""

@@ -7,7 +7,8 @@ instant are handled.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from queryard.core import events as ev
 from queryard.core.commands import Grant, Launch
@@ -92,6 +93,17 @@ class Ledger:
         """Forget what ended queries have taught of widths and of staged tasks."""
         self.tasks.learn_anew(make_predictor(TASK_PREDICTOR))
         self.widths = Widths()
+
+    def learnt(self) -> dict[str, dict[str, Any]]:
+        """What ended queries have taught of widths and of staged tasks, by the model's name."""
+        return {"tasks": self.tasks.learnt(), "widths": self.widths.learnt()}
+
+    def recall(self, learnt: Mapping[str, Any]) -> None:
+        """Go on from what queries of earlier sessions have taught."""
+        if "tasks" in learnt:
+            self.tasks.recall(learnt["tasks"])
+        if "widths" in learnt:
+            self.widths.recall(learnt["widths"])
 
     def riding(self) -> Counter[str]:
         """How many active queries are on shared scans, by table."""

@@ -146,7 +146,7 @@ class RunningQueries:
         if launch is not None:
             node = self._ledger.kernel.state.nodes.get(launch.node)
             speed = 1.0 if node is None else node.spec.map_speed
-            report = Report(output_bytes=event.output_bytes, speed=speed)
+            report = Report(event.output_bytes, speed=speed, rider_bytes=event.rider_bytes)
             self._ledger.tell(*self._ledger.tasks.ended(self._ledger.now, launch, report))
 
     def launch_failed(self, given: told.LaunchFailed) -> None:

@@ -19,7 +19,7 @@ from queryard.engine.calibration import machine_rates
 from queryard.engine.classify import Classified
 from queryard.engine.errors import QueryFailed
 from queryard.estimate.work import Prediction
-from queryard.history import PastRow
+from queryard.history import LearntRow, PastRow
 from queryard.sql.statistics.store import cache_folder
 
 from ..request import QueryRequest
@@ -33,6 +33,8 @@ PATIENCE_S = 0.1
 ALONE_S = 1.0
 # How long `close` waits for the thread.
 CLOSE_S = 5.0
+# The model of its own that outlives a session.
+PRICES = "prices"
 
 
 class Estimator:
@@ -42,7 +44,8 @@ class Estimator:
     `found` is called with a better prediction, `wrong` with the syntax error of a query, `looked`
     after each query that was examined, and `failed` with an error that only cost a better
     prediction. `wants_look` says whether `looked` is of use now for a query that needs no other
-    look.
+    look. `learnt` reads what models of earlier sessions have learnt; `recalled` is called with what
+    those of others have.
     """
 
     def __init__(
@@ -56,6 +59,8 @@ class Estimator:
         looked: Callable[[Ticket], None],
         failed: Callable[[BaseException], None],
         wants_look: Callable[[], bool] = lambda: True,
+        learnt: Callable[[], Iterable[LearntRow]] = tuple,
+        recalled: Callable[[Mapping[str, Any]], None] = lambda learnt: None,
     ) -> None:
         self._predictor = predictor
         self._past = past
@@ -66,10 +71,14 @@ class Estimator:
         self._looked = looked
         self._failed = failed
         self._wants_look = wants_look
+        self._learnt = learnt
+        self._tell_recalled = recalled
         self._calibrated = False
         self._recalled = False
-        # Queries of earlier sessions count if they ended after this (seconds since 1970).
-        self._since_at = -math.inf
+        # Queries of earlier sessions count if they ended after this (seconds since 1970), and what
+        # models have learnt if it was kept after that.
+        self._since_at = self._kept_since_at = -math.inf
+        self._prices_since_at = -math.inf
         self._preparing = threading.Lock()
         self._new: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="queryard-estimator", daemon=True)
@@ -139,6 +148,9 @@ class Estimator:
         with self._preparing:
             if "templates" in models:
                 self._since_at = max(self._since_at, since_at)
+            if "prices" in models:
+                self._prices_since_at = max(self._prices_since_at, since_at)
+            self._kept_since_at = max(self._kept_since_at, since_at)
             self._predictor.reset("templates" in models, "prices" in models)
         for ticket in waiting:
             self._new.put(partial(self._predict_anew, ticket))
@@ -219,6 +231,24 @@ class Estimator:
                 self._recalled = True
                 past = self._past()
                 self._predictor.recall(row for row in past if row.ended_at > self._since_at)
+                self._read_learnt()
+
+    def _read_learnt(self) -> None:
+        others = {}
+        for row in self._learnt():
+            if row.model == PRICES and row.saved_at > self._prices_since_at:
+                self._predictor.recall_learnt(row.state)
+            elif row.model != PRICES and row.saved_at > self._kept_since_at:
+                others[row.model] = row.state
+        if others:
+            self._tell_recalled(others)
+
+    def learnt(self) -> dict[str, dict[str, Any]] | None:
+        """What was learnt, as plain data by the name of the model.
+
+        None as long as it is not known what earlier sessions have learnt: that is to be kept.
+        """
+        return {PRICES: self._predictor.learnt()} if self._recalled else None
 
     def _refine(self, ticket: Ticket, plans: bool) -> None:
         facts = ticket.facts

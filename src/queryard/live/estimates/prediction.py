@@ -18,7 +18,7 @@ from queryard.engine.remembered import LONGEST
 from queryard.estimate.expected import ExpectedOperator, expected_operators
 from queryard.estimate.factors import Factors
 from queryard.estimate.planned import Planned, planned, predicted
-from queryard.estimate.prices import PARTS, REFERENCE, START_S, Features, Part, Rates
+from queryard.estimate.prices import EDITION, PARTS, REFERENCE, START_S, Features, Part, Rates
 from queryard.estimate.work import (
     BYTE_S,
     GUESS_S,
@@ -69,6 +69,8 @@ class Past(Protocol):
     def work_s(self) -> float: ...
     @property
     def peak_memory_bytes(self) -> int | None: ...
+    @property
+    def table_bytes(self) -> float: ...
     @property
     def outcome(self) -> str: ...
 
@@ -274,13 +276,31 @@ class Predictor:
         found: dict[bytes, list[Figure]] = {}
         for row in past:
             known: Known = "exactly" if row.outcome == "finished" else "at least"
-            figure = Figure(row.work_s, row.peak_memory_bytes, known=known)
+            figure = Figure(row.work_s, row.peak_memory_bytes, row.table_bytes, known)
             found.setdefault(_key(row.template), []).append(figure)
         with self._lock:
             for key, figures in found.items():
                 since = self._past.pop(key, ())
                 for figure in (*figures, *since):
                     self._note(key, figure)
+
+    def learnt(self) -> dict[str, Any]:
+        """How far off prices are, by what queries took, as plain data."""
+        with self._lock:
+            misses = [[key.hex(), miss] for key, miss in self._misses.items()]
+            return {"prices": EDITION, "factors": self._factors.to_state(), "misses": misses}
+
+    def recall_learnt(self, state: Any) -> None:
+        """Go on from what queries of earlier sessions have taught, unless prices were others."""
+        if not isinstance(state, Mapping) or state.get("prices") != EDITION:
+            return
+        with self._lock:
+            self._factors.take_state(state.get("factors"))
+            since = self._misses
+            self._misses = OrderedDict((bytes.fromhex(key), miss) for key, miss in state["misses"])
+            self._misses.update(since)
+            while len(self._misses) > MISSES:
+                self._misses.popitem(last=False)
 
     def _note(self, key: bytes, figure: Figure) -> None:
         # A new list: others may be reading the old one.

@@ -246,7 +246,7 @@ def _counted(
     axis: _Axis | None,
     clustered: bool,
 ) -> dict[int, tuple[float, float]]:
-    """The same by counting each value, and reckoned up if the rows are a sample."""
+    """The same by counting each value, and extrapolated if the rows are a sample."""
     group = "0" if axis is None else axis.bucket_sql
     name = identifier(column.name)
     present = f"WHERE {name} IS NOT NULL"

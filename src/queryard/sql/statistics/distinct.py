@@ -1,4 +1,4 @@
-"""How many different values: a sketch reckoned in SQL, and an estimate from samples.
+"""How many different values: a sketch computed in SQL, and an estimate from samples.
 
 The sketch keeps, for each of m registers, the least hash that fell into it. With d distinct values
 each is the least of about d/m uniform numbers, and m(m-1) / Σ minima is an estimate of d with a
@@ -16,10 +16,10 @@ HASH_BITS = 64
 
 
 def sketch_sql(column: str, group: str, source: str, registers: int) -> str:
-    """A statement with one row a group: its key, values, registers in use, sum of their minima.
+    """A statement with one row per group: its key, values, registers in use, sum of their minima.
 
     Hashes are scaled to (0, 1). `registers` is a power of two. Nulls are left out. What is
-    reckoned is named outside of the inner statement, where no column of the table is in sight.
+    computed is named outside of the inner statement, where no column of the table is in sight.
     """
     bits = registers.bit_length() - 1
     scale = 2.0 ** -(HASH_BITS - bits)
@@ -105,9 +105,9 @@ class Seen:
 
 
 def seen_sql(part: str, values: str, source: str, where: str, pieces_seen: str) -> str:
-    """A statement with one row a part: its key, then the fields of `Seen`.
+    """A statement with one row per part: its key, then the fields of `Seen`.
 
-    `pieces_seen` is an aggregate: of how many pieces rows are. What is reckoned is named outside of
+    `pieces_seen` is an aggregate: of how many pieces rows are. What is computed is named outside of
     the inner statement, where no column of the table is in sight.
     """
     group = f"({part} + 0)"  # a bare number would be the place of a column

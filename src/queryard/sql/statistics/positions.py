@@ -1,4 +1,4 @@
-"""Values on an axis of numbers, so that histograms and ranges of all types are reckoned alike.
+"""Values on an axis of numbers, so that histograms and ranges of all types are computed alike.
 
 >>> import datetime
 >>> position(datetime.date(1970, 1, 11)), position(2.5), position("text")
