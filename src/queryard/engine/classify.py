@@ -17,7 +17,7 @@ from functools import cached_property
 from .errors import NotAllowed, failure
 from .parser import parse
 from .template import template
-from .tokens import MARK, Tokens, tokens
+from .tokens import MARK, Tokens, forget_tokens, tokens
 
 # Table functions that do something, and may hide in a SELECT.
 WRITING_FUNCTIONS = frozenset({"enable_logging", "enable_profiling"})
@@ -187,6 +187,7 @@ _remembered = _Remembered()
 def forget_statements() -> None:
     """Free what is remembered of earlier texts."""
     _remembered.clear()
+    forget_tokens()
 
 
 def classify(sql: str) -> list[Classified]:
