@@ -11,7 +11,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Protocol
 
 from queryard.core.errors import QueryardError
 from queryard.engine.errors import NotAllowed
@@ -34,6 +33,7 @@ from .served import ServedClient
 from .submitted import Protocol as ProtocolName
 from .submitted import Submitted
 from .tokens import TokenStore
+from .watchers import Watcher, Watchers
 
 # Rows that wait for their readers, of all clients together: beyond it queries pause early.
 WAITING_SHARE = 1 / 8
@@ -44,13 +44,6 @@ SHARED_KEPT = 256
 KEYS_KEPT = 10_000
 # How many clients are closed at the same time: each may wait for its statements to stop.
 CLOSERS = 16
-
-
-class Watcher(Protocol):
-    """Hears of every query of the server, in threads of others: it must be short."""
-
-    def began(self, submitted: Submitted) -> None: ...
-    def ended(self, submitted: Submitted) -> None: ...
 
 
 class Yard:
@@ -76,7 +69,7 @@ class Yard:
         self._retired: set[ServedClient] = set()
         # Queries that came with a key: they may be asked for again.
         self._keyed: OrderedDict[str, None] = OrderedDict()
-        self._watchers: list[Watcher] = []
+        self.watchers = Watchers()
         self._sweeps: list[Callable[[], None]] = [
             self._look_at_tokens,
             self._close_retired,
@@ -250,8 +243,7 @@ class Yard:
         if again:
             self.settle(submitted)
             return known
-        for watcher in self._watchers:
-            watcher.began(submitted)
+        self.watchers.began(submitted)
         submitted.ticket.when_over(lambda: self._ended(submitted))
         return submitted
 
@@ -260,8 +252,7 @@ class Yard:
             self._active.pop(submitted.id, None)
         if not submitted.is_kept:
             self.settle(submitted)
-        for watcher in self._watchers:
-            watcher.ended(submitted)
+        self.watchers.ended(submitted)
 
     def submitted(self, principal: Principal, query: str) -> Submitted:
         """An active query that a principal may see; all others are unknown to it."""
@@ -291,7 +282,7 @@ class Yard:
 
     def watch(self, watcher: Watcher) -> None:
         """Tell a watcher of every query from now on."""
-        self._watchers.append(watcher)
+        self.watchers.add(watcher)
 
     def every_second(self, look: Callable[[], None]) -> None:
         """Call something about once per second, in a thread of the yard's own."""
@@ -360,6 +351,7 @@ class Yard:
             client.close("the server is closed")
         if self._sweeper is not threading.current_thread():
             self._sweeper.join()
+        self.watchers.close()
         self.whatifs.close()
         self.controls.close()
 
