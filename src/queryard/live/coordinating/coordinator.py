@@ -258,7 +258,7 @@ class Coordinator:
 
     def knows_key(self, request: QueryRequest) -> bool:
         """Whether a query came with the same idempotency key."""
-        return self._intake.knows_key(request)
+        return self._intake.keys.knows(request)
 
     def wait_for_turns(self, most_s: float) -> None:
         """How long queries wait for their turns at databases from now on."""

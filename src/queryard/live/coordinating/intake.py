@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import replace
 
@@ -15,21 +14,18 @@ from .. import effects as out
 from .. import inputs
 from ..admission.limits import Refused
 from ..inputs import ClientPort
-from ..request import QueryRequest
 from ..sharing import GRACE_S, Choice
 from ..work.base import Work
-from ..work.native import takes_a_moment
+from ..work.native import needs_one_slot, takes_a_moment
 from ..work.online import OnlineWork
 from .connection_queue import ConnectionQueue, Waiter
 from .ending import Ending
 from .entry import Entry
+from .keys import Keys, kernel_key
 from .ledger import Ledger
 from .running import RunningQueries
 from .spreading import Spreading
 from .turn_taking import DatabaseTurns
-
-# How many idempotency keys are remembered; the oldest are forgotten first.
-KEYS_KEPT = 100_000
 
 
 class Intake:
@@ -40,7 +36,7 @@ class Intake:
         self._running = running
         self._ending = ending
         self._queues: dict[str, ConnectionQueue] = {}
-        self._keys: OrderedDict[tuple[str, str], tuple[str, tuple[str, str]]] = OrderedDict()
+        self.keys = Keys()
         self.turns = DatabaseTurns(ledger, ending)
         self.spreading = Spreading(ledger)
 
@@ -72,7 +68,7 @@ class Intake:
 
     def submit(self, given: inputs.Submit) -> None:
         try:
-            earlier = self._asked_before(given)
+            earlier = self.keys.asked_before(given.request)
             if earlier is None:
                 self._ledger.check_open()
                 self._ledger.gate.check(given.request, given.wait_s)
@@ -89,7 +85,7 @@ class Intake:
         entry = Entry(given.query, client, request, given.prediction, given.key, self._ledger.now)
         self._ledger.entries[entry.id] = entry
         self._ledger.gate.enter(entry)
-        self._remember_key(given)
+        self.keys.remember(given)
         self._ledger.publish(entry)
         self._ledger.do(out.Reply(given.token, entry.id))
         if request.time_limit_s is not None:
@@ -100,37 +96,6 @@ class Intake:
             self._enqueue(entry)
         else:
             self._start(entry)
-
-    def _asked_before(self, given: inputs.Submit) -> str | None:
-        """The query that came with the same key."""
-        key = given.request.idempotency_key
-        found = self._keys.get((given.request.tenant, key)) if key else None
-        if found is None:
-            return None
-        query, asked = found
-        if asked != _asked(given.request):
-            raise QueryardError(
-                f"idempotency_key {key!r}: came with another statement or other parameters before; "
-                "use a key of its own for each statement"
-            )
-        return query
-
-    def knows_key(self, request: QueryRequest) -> bool:
-        """Whether a query came with the same key."""
-        return (request.tenant, request.idempotency_key) in self._keys
-
-    @staticmethod
-    def _kernel_key(request: QueryRequest) -> str:
-        """One per tenant and key, within the session: no tenant has an empty name in it."""
-        key = request.idempotency_key
-        return f"{request.tenant}//{key}" if key else ""
-
-    def _remember_key(self, given: inputs.Submit) -> None:
-        request = given.request
-        if request.idempotency_key:
-            self._keys[request.tenant, request.idempotency_key] = given.query, _asked(request)
-            if len(self._keys) > KEYS_KEPT:
-                self._keys.popitem(last=False)
 
     # --- the queue for a client's own connection -------------------------------------------------
 
@@ -276,13 +241,12 @@ class Intake:
             entry.joining = joined
             self._ledger.do(out.AddWork(entry.id, joined))
             return False
-        self._begin_run(entry)
-        return entry.client.needs_own(entry.request)
+        self._begin_run(entry, pooled=pooled)
+        return not pooled and entry.client.needs_own(entry.request)
 
-    def _begin_run(self, entry: Entry) -> None:
+    def _begin_run(self, entry: Entry, *, pooled: bool) -> None:
         """Begin an execution for one query; the client's own instance has its own memory."""
         request, prediction = entry.request, entry.prediction
-        pooled = entry.client.is_pooled(request)
         most_bytes = self._ledger.most_bytes(entry)
         reserved = self._ledger.reservations.native(request, prediction, most_bytes)
         memory_bytes, most_bytes = reserved if pooled else (0, 0)
@@ -292,7 +256,10 @@ class Intake:
         reads = None
         if self._ledger.spreads and request.largest is not None:
             reads = self._ledger.places.read_as_whole(*request.largest)
-        work = self._ledger.runs.new(entry.id, statement, key, memory_bytes, most_bytes, reads)
+        narrow = sprints and not self._ledger.spreads and needs_one_slot(self._ledger.curve(entry))
+        work = self._ledger.runs.new(
+            entry.id, statement, key, memory_bytes, most_bytes, reads, narrow
+        )
         self._ledger.do(out.AddWork(entry.id, work))
         entry.run = work.run
         self._enter_kernel(entry, work)
@@ -315,7 +282,7 @@ class Intake:
             return
         entry.joining.left()
         entry.joining = None
-        self._begin_run(entry)
+        self._begin_run(entry, pooled=entry.client.is_pooled(entry.request))
 
     def planned(self, given: inputs.Planned) -> None:
         entry = self._ledger.entries.get(given.query)
@@ -377,7 +344,7 @@ class Intake:
             priority=request.priority,
             memory_bytes=float(entry.memory_bytes),
             # A query that runs again with more memory must not match its own key.
-            idempotency_key="" if entry.recorded else self._kernel_key(request),
+            idempotency_key="" if entry.recorded else kernel_key(request),
             submit_s=entry.submitted_s,
             deadline_s=request.deadline_s,
         )
@@ -398,11 +365,6 @@ class Intake:
             self._ledger.do(out.RecordAsked(entry.facts()))
         if not work.hands_over and request.program is None:
             self._ledger.do(out.Refine(entry.id))
-
-
-def _asked(request: QueryRequest) -> tuple[str, str]:
-    """What must be the same if a key is: the statement and its parameters."""
-    return request.sql, repr(request.parameters)
 
 
 def _key(entry: Entry) -> Hashable | None:
