@@ -212,10 +212,13 @@ def _median(weighted: Iterable[tuple[float, float]]) -> float:
     (2.0, 2.0)
     """
     ordered = sorted(weighted)
-    half = sum(weight for _, weight in ordered) / 2
+    half = sum([weight for _, weight in ordered]) / 2
+    nearly = half * 0.999
     below = 0.0
     for place, (value, weight) in enumerate(ordered):
         below += weight
+        if below < nearly:
+            continue
         if math.isclose(below, half) and place + 1 < len(ordered):
             return (value + ordered[place + 1][0]) / 2
         if below > half:

@@ -30,7 +30,10 @@ class Widths:
         expected = prediction.speedup
         if expected.is_perfect:
             expected = expected_speedup(work_s)
-        return corrected(expected, self._seen.get(template, NOTHING_SEEN).plus(own))
+        seen = self._seen.get(template)
+        if seen is None:
+            return corrected(expected, own)
+        return corrected(expected, seen.plus(own))
 
     def learn(self, template: str, seen: Idling) -> None:
         """A query of the template has ended."""
