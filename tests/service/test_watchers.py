@@ -67,6 +67,19 @@ def test_ends_are_told_soon_by_another_thread(watchers):
     assert noted.threads.isdisjoint({threading.current_thread()})
 
 
+def test_a_prompt_watcher_hears_of_ends_at_once(watchers, monkeypatch):
+    monkeypatch.setattr(module, "GATHER_S", 1000.0)
+    prompt, other = Noted(), Noted()
+    watchers.add(other)
+    watchers.add(prompt, prompt=True)
+    watchers.began(Query("q"))
+    watchers.ended(Query("q"))
+    assert prompt.heard == ["q began", "q ended"]
+    assert other.heard == ["q began"]
+    watchers.tell()
+    assert prompt.heard == other.heard == ["q began", "q ended"]
+
+
 def test_the_last_ends_are_told_at_the_close_and_later_ones_at_once():
     watchers, noted = Watchers(), Noted()
     watchers.add(noted)

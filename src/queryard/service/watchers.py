@@ -1,4 +1,4 @@
-"""What hears of the queries of a server: of a beginning at once, of ends a moment later."""
+"""What hears of the queries of a server: of beginnings at once, of ends mostly a moment later."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Protocol
 from .submitted import Submitted
 
 # Ends of this time are told together: the scheduler's thread, which ends queries, is not held up,
-# and a thread that is woken for each would cost more than telling them.
-GATHER_S = 0.05
+# and a thread that is woken for each would cost more than telling them. What is shown is told first
+# (`tell`), and the history is written as rarely.
+GATHER_S = 0.4
 _log = logging.getLogger("queryard.service")
 
 
@@ -27,6 +28,7 @@ class Watchers:
 
     def __init__(self) -> None:
         self._all: list[Watcher] = []
+        self._prompt: list[Watcher] = []
         self._ends: deque[Submitted] = deque()
         # Held while ends are told, so that each is told once and all in order.
         self._telling = threading.Lock()
@@ -35,16 +37,18 @@ class Watchers:
         self._thread = threading.Thread(target=self._run, name="queryard-yard-ends", daemon=True)
         self._thread.start()
 
-    def add(self, watcher: Watcher) -> None:
-        """Tell a watcher of every query from now on."""
-        self._all.append(watcher)
+    def add(self, watcher: Watcher, *, prompt: bool = False) -> None:
+        """Tell a watcher of every query from now on; of ends `prompt` at once."""
+        (self._prompt if prompt else self._all).append(watcher)
 
     def began(self, submitted: Submitted) -> None:
-        for watcher in self._all:
+        for watcher in (*self._prompt, *self._all):
             watcher.began(submitted)
 
     def ended(self, submitted: Submitted) -> None:
         """A query has ended; it is told soon."""
+        for watcher in self._prompt:
+            watcher.ended(submitted)
         self._ends.append(submitted)
         if self._over.is_set():
             self.tell()

@@ -280,9 +280,9 @@ class Yard:
         with self._lock:
             return list(self._active.values())
 
-    def watch(self, watcher: Watcher) -> None:
-        """Tell a watcher of every query from now on."""
-        self.watchers.add(watcher)
+    def watch(self, watcher: Watcher, *, prompt: bool = False) -> None:
+        """Tell a watcher of every query from now on; of ends a moment later, or `prompt`."""
+        self.watchers.add(watcher, prompt=prompt)
 
     def every_second(self, look: Callable[[], None]) -> None:
         """Call something about once per second, in a thread of the yard's own."""
