@@ -117,6 +117,25 @@ def test_a_query_that_is_left_alone_may_use_all_slots_again():
     assert told.widths == [1, 4]
 
 
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_query_of_a_moment_has_one_slot_until_it_is_looked_at(beside):
+    widths = []
+    member = Member(
+        "q",
+        "q/native",
+        4,
+        ResultStream(),
+        lambda event: widths.append(event.width),
+        narrow=True,
+    )
+    for _ in range(2):
+        if beside:
+            member.adapt(10.0, IDLE_S)
+        else:
+            member.widen()
+    assert widths == [4]
+
+
 # --- in a backend --------------------------------------------------------------------------------
 
 

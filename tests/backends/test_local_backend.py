@@ -13,7 +13,7 @@ from engine.native_driving import MIB, Bench, collect, plain, wait_until, write_
 from queryard.backends.local import NODE, LocalBackend, nodes_of
 from queryard.backends.protocol import Leased
 from queryard.core.commands import Grant, Revoke
-from queryard.core.events import LeaseEnded
+from queryard.core.events import LeaseEnded, WidthChanged
 
 from .stubborn import AsGiven
 
@@ -166,3 +166,15 @@ def test_closing_with_work_under_way(engine, events):
     assert all(query.ended for query in queries)
     wait_until(lambda: not [t for t in threading.enumerate() if t not in before], 10.0, "the end")
     backend.close()
+
+
+def test_a_query_of_a_moment_that_takes_longer_can_use_all_slots(backend, engine, events):
+    query = engine.query(LONG)
+    backend.add("q", Leased("q", 2, query.output, query, narrow=True))
+    backend.execute(Grant("q/native", NODE, 1))
+    while not isinstance(event := events.get(timeout=30), WidthChanged):
+        pass
+    assert (event.job, event.width) == ("q/native", 2)
+    query.cancel()
+    lease_ends(events, 1)
+    backend.forget("q")

@@ -9,6 +9,7 @@ from queryard.core.errors import QueryardError
 from queryard.core.events import WidthChanged
 from queryard.core.model import Node
 from queryard.engine.errors import OutOfMemory, QueryCancelled, QueryFailed, QueryTimedOut
+from queryard.live import effects as out
 from queryard.live import inputs
 from queryard.live.admission.limits import Limits, Refused
 
@@ -181,6 +182,48 @@ def test_a_slow_reader_and_a_narrow_plan_do_not_get_in_each_others_way():
     host.post(inputs.ReaderState(query, False))
     assert job.width == 2
     host.cancel(query)
+    host.run()
+    host.check_idle()
+
+
+def test_a_query_of_a_moment_begins_on_one_slot_and_has_all_if_it_takes_longer():
+    host = FakeHost(script=Script(work_s=lambda run: 1.0))
+    queries = [host.submit(work_s=0.005, key="k") for _ in range(2)]
+    jobs = [host.coordinator.kernel.state.jobs[f"{query}/native"] for query in queries]
+    assert [(job.width, job.slots) for job in jobs] == [(1, 1), (1, 1)]
+    host.cancel(queries[1])
+    host.run(until_s=0.2)
+    assert (jobs[0].width, jobs[0].slots) == (1, 1)
+    host.run(until_s=0.3)
+    assert (jobs[0].width, jobs[0].slots) == (2, 2)
+    host.run()
+    assert host.ended[queries[0]].error is None
+    host.check_idle()
+
+
+@pytest.mark.parametrize(("work_s", "spreads"), [(0.05, False), (0.5, False), (0.005, True)])
+def test_other_queries_begin_on_all_slots(work_s, spreads):
+    host = FakeHost(spreads=spreads)
+    query = host.submit(work_s=work_s)
+    assert host.coordinator.kernel.state.jobs[f"{query}/native"].slots == 2
+    host.run()
+    host.check_idle()
+
+
+def test_what_is_known_of_a_query_is_published_once_per_half_of_a_step():
+    host = FakeHost()
+    published = []
+    carry_out = host._carry_out
+
+    def noted(effect):
+        if isinstance(effect, out.Publish):
+            published.append((effect.facts.id, effect.facts.started_s))
+        carry_out(effect)
+
+    host._carry_out = noted
+    query = host.submit()
+    # Once as it entered, and once as it began.
+    assert published == [(query, None), (query, 0.0)]
     host.run()
     host.check_idle()
 

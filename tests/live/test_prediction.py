@@ -270,6 +270,18 @@ def test_only_so_many_templates_are_remembered(data, monkeypatch):
     predictor.close()
 
 
+def test_a_template_that_is_known_by_heart_teaches_no_prices(predictor, monkeypatch):
+    """Its plan need not be priced again with every query that ends."""
+    priced = []
+    plan = predictor._plan
+    monkeypatch.setattr(predictor, "_plan", lambda plans: priced.append(plans) or plan(plans))
+    question = asked(SUM)
+    for number in range(FIGURES + 5):
+        predictor.learn(question, 1.0 + number)
+    assert len(priced) == FIGURES
+    assert predictor.first(question).work_s > FIGURES / 2
+
+
 def test_many_threads_may_learn_and_ask(predictor):
     errors: list[BaseException] = []
 

@@ -38,3 +38,28 @@ def test_a_reader_that_gathers_rows_waits_for_enough_or_for_the_end(end):
     assert gathered.wait(20)
     thread.join()
     stream.gather(25, 1 << 20)  # it returns at once
+
+
+def test_a_reader_that_gathers_in_vain_leaves_nothing_behind():
+    stream = ResultStream()
+    stream.start(BATCH.schema, ("BIGINT",))
+    stream.put(BATCH)
+    assert not stream.gather(25, 1 << 20, 0.01)
+    assert stream._gathering == []
+    stream.finish()
+    assert stream.gather(25, 1 << 20, 0.01)
+
+
+def test_rows_are_spent_once_all_were_taken_from_memory(tmp_path):
+    stream = ResultStream()
+    stream.start(BATCH.schema, ("BIGINT",))
+    stream.put(BATCH)
+    assert not stream.spent
+    stream.finish()
+    assert not stream.spent
+    stream.next()
+    assert stream.spent
+    spilling = ResultStream(tmp_path / "rows.arrow")
+    spilling.finish()
+    assert spilling.drained
+    assert not spilling.spent  # its file is to be removed

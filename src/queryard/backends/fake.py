@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from queryard.core.commands import Grant, Kill, Launch, Release, Revoke, Scale
-from queryard.core.events import LeaseEnded, NodeJoined, NodeLost, TaskFinished
+from queryard.core.events import LeaseEnded, NodeJoined, NodeLost, TaskFinished, WidthChanged
 from queryard.core.model import JobId, Node, TaskId
 
 from .protocol import (
@@ -83,6 +83,8 @@ class _Run:
     ended: bool = False
     error: BaseException | None = None
     told: set[str] = field(default_factory=set)
+    # Jobs that have one slot, for as long as they seem to be short.
+    narrow: set[str] = field(default_factory=set)
     # Grows with every change; an end planned under an earlier version is void.
     version: int = 0
 
@@ -147,30 +149,32 @@ class FakeBackend:
             self._joining.add(query)
             wait_s = self.script.join_s()
             if wait_s:
-                self._after(wait_s, lambda: self._join(query, work.run))
+                self._after(wait_s, lambda: self._join(query, work))
             else:
-                self._join(query, work.run)
+                self._join(query, work)
             return
         run = _Run(work.run, self.script.work_s(work.run), since_s=self.now_s)
         self._runs[work.run] = run
-        self._enter(run, query)
+        self._enter(run, query, work)
         self._after(REPORT_S, lambda: self._report(run))
 
-    def _join(self, query: str, name: str) -> None:
+    def _join(self, query: str, work: Leased) -> None:
         if query not in self._joining:
             return  # it is not wanted any more
         self._joining.discard(query)
-        run = self._runs.get(name)
+        run = self._runs.get(work.run)
         joins = run is not None and not run.ended and run.wanted
-        if run is None or not joins or not self.script.joinable(name):
+        if run is None or not joins or not self.script.joinable(work.run):
             self._tell(JoinRefused(query))
             return
-        self._enter(run, query)
+        self._enter(run, query, work)
         self._tell(RunJoined(query))
 
-    def _enter(self, run: _Run, query: str) -> None:
+    def _enter(self, run: _Run, query: str, work: Leased) -> None:
         job = str(JobId(query, NATIVE_JOB))
         run.members[query] = job
+        if work.narrow:
+            run.narrow.add(job)
         run.wanted.add(query)
         self._by_job[job] = run
 
@@ -365,6 +369,9 @@ class FakeBackend:
         total_s = run.work_s + max(run.left_s, 0.0)
         progress = run.work_s / total_s if total_s else 0.0
         self._tell(RunReport(run.name, min(1.0, progress), None, usage))
+        for job in sorted(run.narrow):
+            self._tell(WidthChanged(0.0, job, self.width))
+        run.narrow.clear()
         self._plan(run)
         self._after(REPORT_S, lambda: self._report(run))
 

@@ -41,12 +41,16 @@ class Leased:
     Several identical queries may share one `run` (an execution, with the id of its first query).
     Each reads the answer from an `output` of its own, and the slots of each work on the run.
     `statement` is what the engine runs; it is None for a query that joins an existing run.
+
+    It can use up to `width` slots. One that is expected to be over in a moment is `narrow`: it has
+    one slot, and if it is not over by then the backend tells that it can use more.
     """
 
     run: str
     width: int
     output: Any
     statement: Any = None
+    narrow: bool = False
 
 
 class TaskSet(Protocol):

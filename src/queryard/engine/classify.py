@@ -16,7 +16,7 @@ from .errors import NotAllowed, failure
 from .parser import parse
 from .remembered import MOST, Remembered
 from .template import template
-from .tokens import MARK, Tokens, tokens
+from .tokens import MARK, Tokens, forget_tokens, tokens
 
 # Table functions that do something, and may hide in a SELECT.
 WRITING_FUNCTIONS = frozenset({"enable_logging", "enable_profiling"})
@@ -164,6 +164,7 @@ _remembered: Remembered[str, tuple[Classified, ...]] = Remembered(longest=MOST)
 def forget_statements() -> None:
     """Free what is remembered of earlier texts."""
     _remembered.clear()
+    forget_tokens()
 
 
 def classify(sql: str) -> list[Classified]:

@@ -43,6 +43,8 @@ PEAKS = 8
 # What is kept of a template; of queries in a row that were stopped as many as outweigh all others.
 FIGURES = 32
 STOPPED = 8
+# Every submission of a known template needs them.
+_WEIGHTS = tuple(FADING**age for age in range(2 * FIGURES))
 
 
 QUANTILES = NormalDist()
@@ -129,12 +131,14 @@ def from_past(figures: Sequence[Figure], table_bytes: float = 0.0) -> Prediction
     scaled = [figure.work_s * grown for figure, grown in zip(figures, growth, strict=True)]
     ended = [work for work, figure in zip(scaled, figures, strict=True) if _whole(figure)]
     usual_s = max(LEAST_S, _median(_fading(ended)))
-    works = [
-        work if _whole(figure) else revised(usual_s, work, 0.0, SPREADS["template"])
-        for work, figure in zip(scaled, figures, strict=True)
-        if _whole(figure) or work > usual_s
-    ]
-    work_s = max(LEAST_S, _median(_fading(works)))
+    works, work_s = ended, usual_s
+    if len(ended) < len(figures):
+        works = [
+            work if _whole(figure) else revised(usual_s, work, 0.0, SPREADS["template"])
+            for work, figure in zip(scaled, figures, strict=True)
+            if _whole(figure) or work > usual_s
+        ]
+        work_s = max(LEAST_S, _median(_fading(works)))
     misses = [math.log(max(work, LEAST_S) / work_s) for work in works]
     peaks = [
         figure.memory_bytes * max(1.0, grown)
@@ -197,7 +201,10 @@ def spread_of(misses: Sequence[float], by: By) -> float:
 
 def _fading(values: Sequence[float]) -> list[tuple[float, float]]:
     """Values with their weights: the last one counts most."""
-    return [(value, FADING ** (len(values) - 1 - age)) for age, value in enumerate(values)]
+    first = len(values) - 1
+    if first >= len(_WEIGHTS):
+        return [(value, FADING ** (first - age)) for age, value in enumerate(values)]
+    return [(value, _WEIGHTS[first - age]) for age, value in enumerate(values)]
 
 
 def _median(weighted: Iterable[tuple[float, float]]) -> float:
@@ -207,10 +214,13 @@ def _median(weighted: Iterable[tuple[float, float]]) -> float:
     (2.0, 2.0)
     """
     ordered = sorted(weighted)
-    half = sum(weight for _, weight in ordered) / 2
+    half = sum([weight for _, weight in ordered]) / 2
+    nearly = half * 0.999
     below = 0.0
     for place, (value, weight) in enumerate(ordered):
         below += weight
+        if below < nearly:
+            continue
         if math.isclose(below, half) and place + 1 < len(ordered):
             return (value + ordered[place + 1][0]) / 2
         if below > half:

@@ -101,10 +101,12 @@ class Handle:
             self._answer = self.take(timeout)
         return self._answer
 
-    def gather(self, rows: int, size_bytes: int) -> None:
-        """Wait until so many rows have come, or bytes wait to be read, or no more will come."""
+    def gather(self, rows: int, size_bytes: int, timeout_s: float | None = None) -> None:
+        """Wait until so many rows have come, or bytes wait to be read, or no more will come; at
+        most so long.
+        """
         self._client.host.owner.check()
-        self._ticket.output.gather(rows, size_bytes)
+        self._ticket.output.gather(rows, size_bytes, timeout_s)
 
     def take(self, timeout: float | str | None = None) -> Answer:
         """The answer, for a caller that keeps it: the rows are freed with the answer object."""
@@ -126,10 +128,6 @@ class Handle:
         """Wait until the query has ended; True if it has. Its rows must be read meanwhile."""
         self._client.host.owner.check()
         return self._ticket.over.wait(_seconds(timeout))
-
-    def wait_for_rows(self, rows: int, timeout_s: float) -> None:
-        """Wait for all rows, or for so many of them; at most so long."""
-        self._ticket.output.wait_for_end(rows, timeout_s)
 
     def cancel(self) -> None:
         """Stop it; what it held is free again within about 100 ms."""

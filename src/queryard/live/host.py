@@ -259,7 +259,8 @@ class Host:
         output = ticket.output
         kept = ticket.keep_s is not None and self._tickets.held(ticket.id) is not None
         if self.owner.is_here and (output.drained or not kept):
-            self._post(inputs.Release(ticket.id, output, output.complete))
+            if not output.spent:  # else the loop would be woken for nothing
+                self._post(inputs.Release(ticket.id, output, output.complete))
             self._tickets.release(ticket)
 
     # --- for operators ---------------------------------------------------------------------------

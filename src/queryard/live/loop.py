@@ -152,7 +152,6 @@ class Loop:
         return goes_on
 
     def _handle(self, given: list[Input]) -> None:
-        began_s = time.thread_time()
         first = self._coordinator.take(self.now(), *given)
         # Replies first: the caller continues while the kernel decides.
         self._carry(first)
@@ -161,7 +160,7 @@ class Loop:
         self.decide_s += time.thread_time() - carried_s
         self.decisions += 1
         self._carry(rest)
-        self.cpu_s += time.thread_time() - began_s
+        self.cpu_s = time.thread_time()
 
     def _carry(self, effects: list[Effect]) -> None:
         for effect in effects:

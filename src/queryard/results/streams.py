@@ -99,6 +99,11 @@ class ResultStream:
         return self._finished and not self._batches and not in_file
 
     @property
+    def spent(self) -> bool:
+        """Whether all rows were read and nothing of them is left, in memory or in a file."""
+        return self._finished and not self._batches and self._file is None
+
+    @property
     def complete(self) -> bool:
         """Whether all rows have come, without an error."""
         return self._finished
@@ -112,11 +117,6 @@ class ResultStream:
         """Whether all rows have come and are few, so that taking them neither waits nor lasts."""
         few = self.rows < rows and self._bytes <= size_bytes
         return self._finished and few and self._file is None
-
-    def wait_for_end(self, rows: int, timeout_s: float) -> None:
-        """Wait until it has ended or has so many rows; at most so long."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._ended or self.rows >= rows, timeout_s)
 
     def start(self, schema: Any, types: tuple[str, ...], returns: Returns = "rows") -> None:
         """The columns are known: an Arrow schema, and the SQL types."""
@@ -224,16 +224,22 @@ class ResultStream:
         while self._wanting:
             self._wanting.pop()()
 
-    def gather(self, rows: int, size_bytes: int) -> None:
+    def gather(self, rows: int, size_bytes: int, timeout_s: float | None = None) -> bool:
         """Wait until so many rows have come, or bytes wait, or no more come; a reader that takes
-        them together is woken once, not by every step of the query.
+        them together is woken once, not by every step of the query. False if it was in vain.
         """
         with self._changed:
             if self._has_gathered(rows, size_bytes):
-                return
+                return True
             enough = threading.Event()
-            self._gathering.append((rows, size_bytes, enough))
-        enough.wait()
+            waits = (rows, size_bytes, enough)
+            self._gathering.append(waits)
+        if enough.wait(timeout_s):
+            return True
+        with self._changed:
+            if waits in self._gathering:
+                self._gathering.remove(waits)
+        return enough.is_set()
 
     def _has_gathered(self, rows: int, size_bytes: int) -> bool:
         # A query that waits for its reader gives no more.

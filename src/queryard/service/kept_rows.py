@@ -131,6 +131,12 @@ class KeptRows:
         """The same once `read` may give more than it did."""
         return self._output.when_more(call)
 
+    def gather(self, rows: int, size_bytes: int, timeout_s: float) -> bool:
+        """Wait until the query has given so many rows, or bytes wait to be taken, or no more come;
+        False if that takes longer.
+        """
+        return self._output.gather(rows, size_bytes, timeout_s)
+
     def asked(self, position: int) -> None:
         """A client asks for the rows from a position on: it has got those before it."""
         self._delivered = max(self._delivered, position)

@@ -11,7 +11,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
 
 from queryard.core.errors import QueryardError
 from queryard.engine.errors import NotAllowed
@@ -32,6 +31,7 @@ from .served import ServedClient, close_all
 from .submitted import Protocol as ProtocolName
 from .submitted import Submitted
 from .tokens import TokenStore
+from .watchers import Watcher, Watchers
 
 # Rows that wait for their readers, of all clients together: beyond it queries pause early.
 WAITING_SHARE = 1 / 8
@@ -41,13 +41,6 @@ SWEEP_S = 1.0
 SHARED_KEPT = 256
 KEYS_KEPT = 10_000
 _log = logging.getLogger(__name__)
-
-
-class Watcher(Protocol):
-    """Hears of every query of the server, in threads of others: it must be short."""
-
-    def began(self, submitted: Submitted) -> None: ...
-    def ended(self, submitted: Submitted) -> None: ...
 
 
 class Yard:
@@ -73,7 +66,7 @@ class Yard:
         self._retired: set[ServedClient] = set()
         # Queries that came with a key: they may be asked for again.
         self._keyed: OrderedDict[str, None] = OrderedDict()
-        self._watchers: list[Watcher] = []
+        self.watchers = Watchers()
         # Each closes a connection that was left alone, if it has one.
         self.making_way: list[Callable[[Principal], bool]] = []
         self._sweeps: list[Callable[[], None]] = [
@@ -253,8 +246,7 @@ class Yard:
         if again:
             self.settle(submitted)
             return known
-        for watcher in self._watchers:
-            watcher.began(submitted)
+        self.watchers.began(submitted)
         submitted.ticket.when_over(lambda: self._ended(submitted))
         return submitted
 
@@ -263,8 +255,7 @@ class Yard:
             self._active.pop(submitted.id, None)
         if not submitted.is_kept:
             self.settle(submitted)
-        for watcher in self._watchers:
-            watcher.ended(submitted)
+        self.watchers.ended(submitted)
 
     def submitted(self, principal: Principal, query: str) -> Submitted:
         """An active query that a principal may see; all others are unknown to it."""
@@ -284,9 +275,9 @@ class Yard:
         with self._lock:
             return list(self._active.values())
 
-    def watch(self, watcher: Watcher) -> None:
-        """Tell a watcher of every query from now on."""
-        self._watchers.append(watcher)
+    def watch(self, watcher: Watcher, *, prompt: bool = False) -> None:
+        """Tell a watcher of every query from now on; of ends a moment later, or `prompt`."""
+        self.watchers.add(watcher, prompt=prompt)
 
     def every_second(self, look: Callable[[], None]) -> None:
         """Call something about once per second, in a thread of the yard's own."""
@@ -359,6 +350,7 @@ class Yard:
         close_all(self._all(), lambda principal: "the server is closed")
         if self._sweeper is not threading.current_thread():
             self._sweeper.join()
+        self.watchers.close()
         self.whatifs.close()
         self.controls.close()
 

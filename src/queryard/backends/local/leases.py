@@ -108,7 +108,9 @@ class LocalLeases:
 
     def _enter(self, run: LeasedExecution, query: str, work: Leased) -> None:
         job = _job(query)
-        run.members[job] = Member(query, job, work.width, work.output, self._post)
+        run.members[job] = Member(
+            query, job, work.width, work.output, self._post, narrow=work.narrow
+        )
         run.wanted.add(query)
         self._jobs[job] = run
 

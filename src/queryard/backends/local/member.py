@@ -104,7 +104,10 @@ class Member:
         width: int,
         output: ResultStream,
         post: Callable[[WidthChanged], None],
+        *,
+        narrow: bool = False,
     ) -> None:
+        """A `narrow` one has one slot, until it is looked at for the first time."""
         self.query = query
         self.output = output
         self.job = job
@@ -117,8 +120,8 @@ class Member:
         self.node = ""
         self._post = post
         self._most = width
-        self._told = width
-        self._narrowed: int | None = None
+        self._told = 1 if narrow else width
+        self._narrowed: int | None = 1 if narrow else None
         self._retry_at_s = 0.0
         self._retry_s = RETRY_S[0]
 

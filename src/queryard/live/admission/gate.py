@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Protocol
 
 from ..request import QueryRequest
@@ -102,11 +103,16 @@ class Gate:
         return ((name, limits[name]) for name in _names(request) if name in limits)
 
 
-def _names(request: QueryRequest) -> list[str]:
+def _names(request: QueryRequest) -> tuple[str, ...]:
     """All queries together, the tenant, and the tenants above it.
 
     >>> _names(QueryRequest("", (), (), "native", tenant="sales/emea"))
-    ['', 'sales', 'sales/emea']
+    ('', 'sales', 'sales/emea')
     """
-    parts = request.tenant.split("/")
-    return [ALL, *("/".join(parts[: end + 1]) for end in range(len(parts)))]
+    return _with_above(request.tenant)
+
+
+@lru_cache(maxsize=1024)
+def _with_above(tenant: str) -> tuple[str, ...]:
+    parts = tenant.split("/")
+    return (ALL, *("/".join(parts[: end + 1]) for end in range(len(parts))))

@@ -16,7 +16,7 @@ from ..admission.limits import Refused
 from ..inputs import ClientPort
 from ..sharing import GRACE_S, Choice
 from ..work.base import Work
-from ..work.native import takes_a_moment
+from ..work.native import needs_one_slot, takes_a_moment
 from ..work.online import OnlineWork
 from .connection_queue import ConnectionQueue, Waiter
 from .ending import Ending
@@ -239,13 +239,12 @@ class Intake:
             entry.joining = joined
             self._ledger.do(out.AddWork(entry.id, joined))
             return False
-        self._begin_run(entry)
-        return entry.client.needs_own(entry.request)
+        self._begin_run(entry, pooled=pooled)
+        return not pooled and entry.client.needs_own(entry.request)
 
-    def _begin_run(self, entry: Entry) -> None:
+    def _begin_run(self, entry: Entry, *, pooled: bool) -> None:
         """Begin an execution for one query; the client's own instance has its own memory."""
         request, prediction = entry.request, entry.prediction
-        pooled = entry.client.is_pooled(request)
         most_bytes = self._ledger.most_bytes(entry)
         reserved = self._ledger.reservations.native(request, prediction, most_bytes)
         memory_bytes, most_bytes = reserved if pooled else (0, 0)
@@ -255,7 +254,10 @@ class Intake:
         reads = None
         if self._ledger.spreads and request.largest is not None:
             reads = self._ledger.places.read_as_whole(*request.largest)
-        work = self._ledger.runs.new(entry.id, statement, key, memory_bytes, most_bytes, reads)
+        narrow = sprints and not self._ledger.spreads and needs_one_slot(self._ledger.curve(entry))
+        work = self._ledger.runs.new(
+            entry.id, statement, key, memory_bytes, most_bytes, reads, narrow
+        )
         self._ledger.do(out.AddWork(entry.id, work))
         entry.run = work.run
         self._enter_kernel(entry, work)
@@ -278,7 +280,7 @@ class Intake:
             return
         entry.joining.left()
         entry.joining = None
-        self._begin_run(entry)
+        self._begin_run(entry, pooled=entry.client.is_pooled(entry.request))
 
     def planned(self, given: inputs.Planned) -> None:
         entry = self._ledger.entries.get(given.query)

@@ -15,6 +15,7 @@ from queryard.core.commands import Grant, Launch
 from queryard.core.errors import QueryardError
 from queryard.core.model import MAP
 from queryard.core.scheduler import Scheduler
+from queryard.core.speedup import Speedup
 from queryard.estimate.tasks import make_predictor
 from queryard.estimate.tasks.estimating import TaskEstimates
 from queryard.estimate.widths import NOTHING_SEEN
@@ -66,6 +67,7 @@ class Ledger:
         self.closed: BaseException | None = None
         self.now = 0.0
         self.effects: list[Effect] = []
+        self._changed: dict[str, Entry] = {}
         self.events: list[ev.Event] = []
         # To resume in this instant: queries that begin again with more memory, and clients with an
         # own connection that a query has just left.
@@ -81,8 +83,12 @@ class Ledger:
         self.effects.append(effect)
 
     def taken(self) -> list[Effect]:
-        """The collected effects; the list starts anew."""
+        """The collected effects, those that publish first; the list starts anew."""
         effects, self.effects = self.effects, []
+        if self._changed:
+            changed, self._changed = self._changed, {}
+            active = (entry for entry in changed.values() if entry.id in self.entries)
+            effects = [*(out.Publish(entry.facts()) for entry in active), *effects]
         return effects
 
     def tell(self, *events: ev.Event) -> None:
@@ -152,7 +158,8 @@ class Ledger:
                 self.places.note_read(name, split, command.node)
 
     def publish(self, entry: Entry) -> None:
-        self.effects.append(out.Publish(entry.facts()))
+        """Publish what is known of a query, once per half of a step."""
+        self._changed[entry.id] = entry
 
     def most_bytes(self, entry: Entry) -> int:
         """What a query may reserve that names no amount of memory."""
@@ -174,10 +181,13 @@ class Ledger:
     def tell_estimates(self, entry: Entry) -> None:
         """Tell the kernel what is expected of a query by now: its work, and its speed-up curve."""
         assert entry.work is not None
-        seen = NOTHING_SEEN if entry.run is None else entry.run.idling
-        template = entry.request.template
-        entry.speedup = self.widths.curve(template, entry.prediction, entry.expected_s, seen)
+        entry.speedup = self.curve(entry)
         self.tell(*entry.work.estimates(entry.expected_s, entry.speedup))
+
+    def curve(self, entry: Entry) -> Speedup:
+        """How much faster a query gets with more slots, by what is known now."""
+        seen = NOTHING_SEEN if entry.run is None else entry.run.idling
+        return self.widths.curve(entry.request.template, entry.prediction, entry.expected_s, seen)
 
     def note_moved(self, moved: Moved) -> None:
         """The first slot of a query changes what others reserve, and which have begun."""

@@ -94,10 +94,7 @@ class RunningQueries:
         """Whether its slots idle more, or less, than the kernel was told."""
         if entry.run is None:
             return False
-        curve = self._ledger.widths.curve(
-            entry.request.template, entry.prediction, entry.expected_s, entry.run.idling
-        )
-        return abs(curve.serial - entry.speedup.serial) > WORTH_TELLING
+        return abs(self._ledger.curve(entry).serial - entry.speedup.serial) > WORTH_TELLING
 
     def predicted(self, given: inputs.Predicted) -> None:
         entry = self._ledger.entries.get(given.query)

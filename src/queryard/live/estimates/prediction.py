@@ -21,6 +21,7 @@ from queryard.estimate.planned import Planned, planned, predicted
 from queryard.estimate.prices import EDITION, PARTS, REFERENCE, START_S, Features, Part, Rates
 from queryard.estimate.work import (
     BYTE_S,
+    FIGURES,
     GUESS_S,
     LEAST_S,
     SPREADS,
@@ -245,14 +246,17 @@ class Predictor:
         planner, known_sizes = self._known(request)
         sizes = known_sizes.of(request)
         key = _key(request.template)
-        plan = self._plan([planner.known(one) for one in request.statements])
         by_bytes_s = self._by_bytes(sizes) if any(sizes.values()) else None
+        seen = len(self._past.get(key, ()))
+        # A template of which as much is known as is kept says next to nothing new of prices.
+        plan = None
+        if seen < FIGURES:
+            plan = self._plan([planner.known(one) for one in request.statements])
         with self._lock:
             self._running.pop(key, None)
             # A stopped query that took less than predicted tells nothing. A frequent query does
             # not outweigh all others.
             if plan is not None and not (known == "at least" and work_s <= plan.work_s):
-                seen = len(self._past.get(key, ()))
                 self._factors.learn(plan.parts, work_s, (1.0 + seen) ** -2)
             if by_bytes_s is not None and not (known == "at least" and work_s <= by_bytes_s):
                 self._misses.pop(key, None)

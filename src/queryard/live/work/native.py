@@ -15,6 +15,8 @@ from typing import Any
 from queryard.backends.protocol import NATIVE_JOB, Leased, Usage
 from queryard.core.events import MemoryChanged
 from queryard.core.model import Divisible, Job, Table
+from queryard.core.share_out import WORTH
+from queryard.core.speedup import Speedup
 from queryard.engine.errors import OutOfMemory
 from queryard.estimate.widths import NOTHING_SEEN, Idling
 from queryard.estimate.work import Prediction
@@ -40,11 +42,18 @@ class SharedExecution:
     """One execution, and the queries it answers."""
 
     def __init__(
-        self, first: str, key: Hashable | None, memory_bytes: int, most_bytes: int
+        self,
+        first: str,
+        key: Hashable | None,
+        memory_bytes: int,
+        most_bytes: int,
+        narrow: bool = False,
     ) -> None:
+        """A `narrow` one begins on one slot: see `needs_one_slot`."""
         self.name = first
         self.key = key
         self.memory_bytes = memory_bytes
+        self.narrow = narrow
         # The query that reserves the memory it uses.
         self.holder: str | None = None
         # The queries that want its answer, the earliest first; and those that are in the kernel.
@@ -99,12 +108,13 @@ class SharedExecutions:
         memory_bytes: int,
         most_bytes: int,
         reads: Table | None = None,
+        narrow: bool = False,
     ) -> NativeWork:
         """A new execution for a query, which identical queries may join by its key.
 
-        On a cluster, `reads` is the largest table that it reads.
+        On a cluster, `reads` is the largest table that it reads. A `narrow` one begins on one slot.
         """
-        run = SharedExecution(query, key, memory_bytes, most_bytes)
+        run = SharedExecution(query, key, memory_bytes, most_bytes, narrow)
         self._by_name[query] = run
         if key is not None:
             self._by_key[key] = run
@@ -153,7 +163,7 @@ class NativeWork(LeasedWork):
         statement: Any,
         reads: Table | None = None,
     ) -> None:
-        super().__init__(query, Divisible(width=runs.width))
+        super().__init__(query, Divisible(width=1 if run.narrow else runs.width))
         self._reads = reads
         self.run = run
         self._runs = runs
@@ -171,7 +181,8 @@ class NativeWork(LeasedWork):
         return self.run.memory_bytes if self.run.holder is None else 0
 
     def for_backend(self, output: ResultStream) -> Leased:
-        return Leased(self.run.name, self._runs.width, output, self._statement)
+        run = self.run
+        return Leased(run.name, self._runs.width, output, self._statement, run.narrow)
 
     def entered(self) -> Moved:
         self.run.entered.append(self._query)
@@ -220,6 +231,17 @@ def takes_a_moment(request: QueryRequest, prediction: Prediction) -> bool:
     if prediction.work_s > MOMENT_S or prediction.work_s * prediction.spread**SURE > LOST_S:
         return False
     return prediction.by == "template" or request.names.isdisjoint(_MAKERS)
+
+
+def needs_one_slot(curve: Speedup) -> bool:
+    """Whether a query that takes a moment begins on one slot: a further one would hardly speed it
+    up, and to wake its thread and to take it back costs as much as the query.
+
+    >>> from queryard.estimate.widths import expected_speedup
+    >>> [needs_one_slot(expected_speedup(work_s)) for work_s in (0.002, 0.007, 0.01, 0.1)]
+    [True, True, False, False]
+    """
+    return curve.gain(1) < WORTH
 
 
 def plain_key(parameters: Any) -> Hashable | None:

@@ -218,16 +218,6 @@ async def told(tell: Tell, timeout_s: float | None) -> bool:
     return happened.is_set()
 
 
-def heard(tell: Tell, until_s: float) -> bool:
-    """The same in a thread, which waits until a time."""
-    happened = threading.Event()
-    withdraw = tell(happened.set)
-    try:
-        return happened.wait(max(0.0, until_s - time.monotonic()))
-    finally:
-        withdraw()
-
-
 async def ready(rows: KeptRows, within_s: float) -> Any:
     """The schema of rows, once it is known; None if it is not in time. Raises the query's error."""
     if (schema := rows.schema) is None:

@@ -56,7 +56,7 @@ class Hub:
         self._subscribers: dict[asyncio.Queue[bytes | None], Principal] = {}
         self._started: set[str] = set()
         self._task: asyncio.Task[None] | None = None
-        yard.watch(self)
+        yard.watch(self, prompt=True)
 
     def start(self) -> None:
         """Begin; on the loop."""

@@ -119,6 +119,11 @@ class Figures(Collector):
 
     # --- when it is asked for --------------------------------------------------------------------
 
+    def text(self) -> bytes:
+        """All figures now."""
+        self._context.yard.watchers.tell()
+        return generate_latest(self.registry)
+
     def describe(self) -> list[GaugeMetricFamily]:
         """Nothing: the names are known when they are collected."""
         return []
@@ -213,5 +218,5 @@ async def metrics(request: Request) -> Response:
     """
     figures_of(request)
     figures: Figures = request.app.state.figures
-    content = await context_of(request).run(generate_latest, figures.registry)
+    content = await context_of(request).run(figures.text)
     return Response(content, media_type=MEDIA_TYPE)

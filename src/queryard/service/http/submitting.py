@@ -19,7 +19,7 @@ from ..kept_rows import Piece
 from ..principal import Principal
 from ..results import KeptResult
 from . import models
-from .context import Context, context_of, heard, principal_of, ready, told
+from .context import Context, context_of, principal_of, ready, told
 from .documents import ROWS_CONTENT, errors
 from .formats import MEDIA, Format, chosen_format, encoder, rows_json
 from .guard import CutOff
@@ -114,18 +114,14 @@ def _asked(
 
 def _in_a_moment(result: KeptResult, moment_s: float) -> Piece | None:
     """All rows of a query, if they come at once and are few. Raises the query's error."""
-    until_s = time.monotonic() + moment_s
     if result.ticket.request.has_side_effects and not result.ticket.over.wait(moment_s):
         return None
     rows = result.rows
-    if not heard(rows.when_ready, until_s) or rows.schema is None:
+    # Woken once, and not by the columns, the rows and their end.
+    if not rows.gather(FIRST_ROWS, FIRST_BYTES, moment_s) or rows.schema is None:
         return None
-    while True:
-        piece = rows.read(0, FIRST_BYTES)
-        if piece.ended:
-            return piece
-        if piece.next >= FIRST_ROWS or not heard(rows.when_more, until_s):
-            return None
+    piece = rows.read(0, FIRST_BYTES)
+    return piece if piece.ended else None
 
 
 def _headers(result: KeptResult) -> dict[str, str]:

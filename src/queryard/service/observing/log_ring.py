@@ -54,7 +54,8 @@ class LogRing(logging.Handler):
         super().__init__(logging.INFO)
         self._redacts = redacts
         self._numbers = itertools.count(1)
-        self._lines: deque[Line] = deque(maxlen=KEPT)
+        # Lines are written out when they are shown: most never are.
+        self._lines: deque[_Kept] = deque(maxlen=KEPT)
         self._guard = threading.Lock()
         self._last = 0
 
@@ -71,27 +72,16 @@ class LogRing(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            given = getattr(record, "fields", {})
-            fields = {
-                str(name): _plain(value) for name, value in itertools.islice(given.items(), FIELDS)
-            }
-            event = without_secrets(record.getMessage())[:CHARACTERS]
-            text = " ".join(f"{name}={value}" for name, value in fields.items())
+            given = itertools.islice(getattr(record, "fields", {}).items(), FIELDS)
+            fields = {str(name): _kept(value) for name, value in given}
+            error = ""
             if record.exc_info and record.exc_info[1] is not None:
-                text = f"{text} {self._error(record.exc_info[1])}".strip()
-            level = record.levelname.lower()
+                error = self._error(record.exc_info[1])
+            event = record.getMessage()[: 2 * CHARACTERS]
             with self._guard:
                 self._last = next(self._numbers)
                 self._lines.append(
-                    Line(
-                        self._last,
-                        round(record.created, 3),
-                        level,
-                        record.levelno,
-                        event,
-                        text[:CHARACTERS],
-                        fields,
-                    )
+                    _Kept(self._last, record.created, record.levelno, event, error, fields)
                 )
         except Exception:
             self.handleError(record)
@@ -108,15 +98,41 @@ class LogRing(logging.Handler):
             found = [line for line in self._lines if line.number >= least]
             last = self._last
         if after is None:
-            return found[-limit:], last
-        return [line for line in found if line.seq > after][:limit], last
+            shown = found[-limit:]
+        else:
+            shown = [line for line in found if line.seq > after][:limit]
+        return [_shown(line) for line in shown], last
 
 
-def _plain(value: object) -> Any:
-    """A value of a field as JSON knows it."""
+class _Kept(NamedTuple):
+    """An event as it was told."""
+
+    seq: int
+    at: float
+    number: int
+    event: str
+    error: str
+    fields: Mapping[str, Any]
+
+
+def _kept(value: object) -> Any:
+    """A value of a field that holds nothing else."""
     if value is None or isinstance(value, bool | int | float):
         return value
-    return without_secrets(str(value))[:CHARACTERS]
+    return str(value)[: 2 * CHARACTERS]
+
+
+def _shown(kept: _Kept) -> Line:
+    """A line without secrets."""
+    fields = {
+        name: without_secrets(value)[:CHARACTERS] if isinstance(value, str) else value
+        for name, value in kept.fields.items()
+    }
+    text = " ".join(f"{name}={value}" for name, value in fields.items())
+    text = f"{text} {kept.error}".strip()[:CHARACTERS]
+    event = without_secrets(kept.event)[:CHARACTERS]
+    level = logging.getLevelName(kept.number).lower()
+    return Line(kept.seq, round(kept.at, 3), level, kept.number, event, text, fields)
 
 
 def log_document(lines: list[Line], last: int) -> dict[str, Any]:

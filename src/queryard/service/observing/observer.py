@@ -82,6 +82,7 @@ class Observer:
     def now(self, visibility: Visibility, limit: int) -> dict[str, Any]:
         """The present as a token may see it. It blocks for a moment."""
         present = self.present()
+        self.yard.watchers.tell()
         ended = self._ended.last(visibility)
         return now_document(present, ended, visibility, limit, self.clock)
 
@@ -146,6 +147,7 @@ class Observer:
 
     def logs(self, after: int | None, level: Level, limit: int) -> dict[str, Any]:
         """Lines of the log; for admins only."""
+        self.yard.watchers.tell()
         return log_document(*self._log.lines(after, level, limit))
 
     # --- the past ----------------------------------------------------------------------------
@@ -154,6 +156,7 @@ class Observer:
         self, visibility: Visibility, query: str, submitted: Submitted | None
     ) -> dict[str, Any]:
         """One query over time: `submitted` if it is active or kept, else from the history."""
+        self.yard.watchers.tell()
         host = self.session.host
         is_own = query.startswith(f"{host.session_name}-")
         if is_own and submitted is not None:

@@ -30,7 +30,7 @@ from .catalogs import Catalogs, column_types
 from .errors import PostgresError, changed_plan, not_supported
 from .inference import infer
 from .plain_templates import PlainTemplates
-from .rows import FEW_ROWS, Rows
+from .rows import FEW_BYTES, FEW_ROWS, Rows
 from .setting_values import seconds_of
 from .settings import Settings
 from .texts import Text
@@ -261,7 +261,7 @@ class Bridge:
 
         def enter() -> Handle:
             handle = self.client.submit(sql, instead=instead, counted=counted, **options)
-            handle.wait_for_rows(FEW_ROWS, MOMENT_S)
+            handle.gather(FEW_ROWS, FEW_BYTES, MOMENT_S)
             return handle
 
         return await self.call(enter)
