@@ -35,6 +35,8 @@ NICE = 1
 # How long a worker may take to start: it loads modules.
 START_LATE_S = 30.0
 CLOSE_S = 3.0
+# After an error of its own it looks again so much later.
+AGAIN_S = 1.0
 
 
 class Worker(Protocol):
@@ -110,8 +112,9 @@ class Choosing:
     def decisions(self, limit: int, ahead_s: float) -> list[dict[str, Any]]:
         """The last ones as plain data, the latest first."""
         with self._changed:
-            latest = islice(reversed(self._chooser.decisions), max(0, limit))
-            return [each.plain(ahead_s) for each in latest]
+            latest = list(islice(reversed(self._chooser.decisions), max(0, limit)))
+        # Without the lock, for which the driver would wait.
+        return [each.plain(ahead_s) for each in latest]
 
     @property
     def current(self) -> str:
@@ -150,9 +153,10 @@ class Choosing:
                     self._changed.wait(self._timeout_s(looked_s + pause_s))
                 if self._closed:
                     return
-                replies, self._replies = self._replies, []
+                # One by one, so that an error costs no other one.
+                reply = self._replies.pop(0) if self._replies else None
             try:
-                for reply in replies:
+                if reply is not None:
                     self._take(reply)
                 self._give_up_late()
                 now = self._now()
@@ -160,10 +164,20 @@ class Choosing:
                     pause_s = max(SOON_S, self._look() / LOOKING_SHARE)
                     looked_s = self._now()
             except Exception as error:
-                # A host that closes answers no more.
-                if not self._closed:
-                    self._failed(error)
-                self._next_s, looked_s = math.inf, self._now()
+                self._recover(error)
+                looked_s, pause_s = self._now(), AGAIN_S
+
+    def _recover(self, error: Exception) -> None:
+        """A defect of Queryard's own costs the decision under way; looking goes on."""
+        # A host that closes answers no more.
+        if not self._closed:
+            self._failed(error)
+        with self._changed:
+            asked, now = self._chooser.asked, self._now()
+            if asked is not None and asked is not self._question:  # no worker thinks about it
+                why = f"deciding failed ({type(error).__name__}: {error})"
+                self._chooser.failed(asked, why, now, self._own())
+        self._next_s = now + AGAIN_S
 
     def _timeout_s(self, earliest_s: float) -> float | None:
         """Until the next look, or until an answer is late."""
@@ -181,17 +195,29 @@ class Choosing:
         """Look at the queue; how long that has kept the driver."""
         asked_s, took_s = self._now(), 0.0
         has_worker = self._worker is not None and self._starting_s == math.inf
+        made: list[Look] = []
+        is_given_up = False
 
         def look(view: View) -> Look:
             nonlocal took_s
             began_s = time.thread_time()
             with self._changed:
-                found = self._chooser.look(asked_s, self._now(), view, has_worker)
+                # Nothing waits for its answer any more.
+                if is_given_up:
+                    return Look()
+                made.append(self._chooser.look(asked_s, self._now(), view, has_worker))
             took_s = time.thread_time() - began_s
-            return found
+            return made[0]
 
         self._woken = False
-        found = self._ask(look)
+        try:
+            self._ask(look)
+        except Exception:
+            with self._changed:
+                is_given_up = True
+            if not made:
+                raise
+        found = made[0]
         with self._changed:
             self._own_cpu_s += took_s
             self._next_s = found.next_s
