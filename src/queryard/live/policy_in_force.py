@@ -50,12 +50,17 @@ class PolicyInForce:
         """Follow another policy from now on; what runs is not disturbed.
 
         A `portfolio` goes on choosing from then on. One that was there before chooses no more; the
-        same one goes on, with what it has learnt.
+        same one goes on with what it has learnt, also where tenants have other shares.
         """
         self._door.check_open()
         with self._changing:
             now = self.choosing
-            if now is not None and now.portfolio == portfolio:
+            if now is not None and portfolio is not None and now.portfolio.is_same(portfolio):
+                if now.portfolio != portfolio:
+                    now.follow(
+                        portfolio,
+                        lambda found: self._door.post(inputs.ChoosePolicy(found, reason, by)),
+                    )
                 return
             self._stop_choosing()
             self._door.post(inputs.ChoosePolicy(profile, reason, by))

@@ -68,6 +68,10 @@ class Portfolio:
     late_s: float = LATE_S
     patterns: int = MOST
 
+    def is_same(self, other: Portfolio) -> bool:
+        """Whether both were asked for alike; profiles may have other shares of tenants in them."""
+        return self.document == other.document
+
 
 def names_portfolio(given: object) -> bool:
     """Whether a profile is a portfolio.

@@ -12,6 +12,9 @@ from long_forms import examples
 
 from queryard.backends.fake import Script
 from queryard.core.events import PolicyChosen
+from queryard.live.rules import read_rules
+from queryard.live.settings import Bounds
+from queryard.portfolio.documents import read_portfolio
 from queryard.portfolio.patterns import pattern_of
 from queryard.portfolio.present import Untried
 from queryard.portfolio.scores import QueryEnd, Schedule
@@ -372,3 +375,23 @@ def test_sizes_of_a_cluster_are_chosen_as_well(slots):
     assert names == {"fifo +x", "fifo -x"}
     choosing.run(20.0)
     choosing.host.check_idle()
+
+
+def test_under_other_shares_of_tenants_it_goes_on_with_what_it_has_learnt():
+    """The candidate in force stays, with its new profile; so do later choices."""
+    choosing = FakeChoosing(FIRST, by_work({"q1": 20.0}))
+    crowd(choosing)
+    choosing.run(2.0)
+    assert choosing.in_force == "swrd"
+    chooser = choosing.chooser
+    known, made = len(chooser._memory), len(chooser.decisions)
+    shared = read_rules(Bounds(2, 2), {"web": {"weight": 2}}, None, FIRST).portfolio
+    assert shared is not None
+    assert shared.is_same(chooser.portfolio)
+    profile = chooser.follow(shared)
+    assert profile["name"] == "swrd"
+    assert "web" in profile["pools"]["children"]
+    assert (chooser.current, len(chooser._memory), len(chooser.decisions)) == ("swrd", known, made)
+    choice = chooser._switch("fifo", "", choosing.host.now_s)
+    assert "web" in choice.profile["pools"]["children"]
+    assert not shared.is_same(read_portfolio("portfolio:throughput:fifo/swrd"))

@@ -159,6 +159,15 @@ class Chooser:
         """The question that a worker is thinking about."""
         return self._asked
 
+    def follow(self, portfolio: Portfolio) -> Mapping[str, Any]:
+        """The candidates have other profiles from now on; that of the one in force.
+
+        What was learnt of them stays.
+        """
+        self.portfolio = portfolio
+        self._selector.settings = portfolio.settings
+        return portfolio.settings.candidates[self.current]
+
     # --- looking ---------------------------------------------------------------------------------
 
     def look(self, asked_s: float, now: float, view: View, has_worker: bool = True) -> Look:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -108,6 +108,16 @@ class Choosing:
         """A query has ended; `end_s` is None if it has failed or was cancelled."""
         with self._changed:
             self._chooser.ended(query, end_s, work_s, held_s)
+
+    def follow(
+        self, portfolio: Portfolio, choose: Callable[[Mapping[str, Any]], None]
+    ) -> None:
+        """Go on as the same portfolio whose candidates have other profiles: those of other shares
+        of tenants. `choose` has the one in force followed with its new profile.
+        """
+        with self._changed:
+            self.portfolio = portfolio
+            choose(self._chooser.follow(portfolio))
 
     def decisions(self, limit: int, ahead_s: float) -> list[dict[str, Any]]:
         """The last ones as plain data, the latest first."""
