@@ -207,3 +207,14 @@ def test_changes_of_many_threads_have_numbers_of_their_own(tmp_path: Path):
     with a_server(tmp_path) as (controls, session):
         assert controls.show() == before
         assert {f"t{n}": n + 1.0 for n in range(20)}.items() <= weights(session).items()
+
+
+def test_a_limit_alone_gives_a_tenant_no_share_and_the_policy_stays(tmp_path: Path):
+    with a_server(tmp_path, tenants=None) as (controls, session):
+        controls.change("ann", {"change": "tenant", "tenant": "web", "limits": {"waiting": 3}})
+        assert session.tenants == ()
+        assert session.tenant_limits["web"].waiting == 3
+        (web,) = controls.show()["tenants"]
+        assert (web["name"], web["weight"], web["limits"]["waiting"]) == ("web", 1.0, 3)
+        controls.change("ann", {"change": "tenant", "tenant": "web", "weight": 2})
+        assert weights(session) == {"web": 2}
