@@ -279,6 +279,10 @@ class Host:
         # In its turn: queries that were submitted before were told that they are admitted.
         self._loop.ask(lambda coordinator: coordinator.gate.follow(limits, tenants))
 
+    def tell_problems(self, hear: Callable[[str, str], None]) -> None:
+        """Tell of errors that fail no query, each once: the kind and the text; `hear` is short."""
+        self._background.tell_problems(hear)
+
     def wait_for_turns(self, most_s: float) -> None:
         """How long queries wait for their turn at a database from now on."""
         self._door.check_open()

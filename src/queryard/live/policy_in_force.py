@@ -33,7 +33,7 @@ class PolicyInForce:
         self._changing = threading.Lock()
         # What portfolios decided that choose no more, and the processor seconds they took.
         self._former_decisions: list[dict[str, Any]] = []
-        self._former_cpu_s = 0.0
+        self._former_cpu_s = self._former_beside_cpu_s = 0.0
 
     def start(self, portfolio: Portfolio | None) -> None:
         """Let a portfolio choose from now on, if there is one; the loop must have started."""
@@ -91,12 +91,14 @@ class PolicyInForce:
         return Choosing(portfolio, self._loop.ask, choose, self._loop.now, self._failed)
 
     def _stop_choosing(self) -> None:
-        former, self.choosing = self.choosing, None
+        former = self.choosing
         if former is not None:
             former.close()
             told = former.decisions(CHANGES_KEPT, self._ahead_s)
+            self.choosing = None
             self._former_decisions = (told + self._former_decisions)[:CHANGES_KEPT]
             self._former_cpu_s += former.cpu_s
+            self._former_beside_cpu_s += former.beside_cpu_s
 
     # --- looking on ------------------------------------------------------------------------------
 
@@ -126,3 +128,10 @@ class PolicyInForce:
         """The processor seconds of all decisions of portfolios so far."""
         choosing = self.choosing
         return self._former_cpu_s + (0.0 if choosing is None else choosing.cpu_s)
+
+    @property
+    def beside_cpu_s(self) -> float:
+        """Of these, what no lasting thread of this process has used: its workers above all."""
+        choosing = self.choosing
+        beside_s = 0.0 if choosing is None else choosing.beside_cpu_s
+        return self._former_beside_cpu_s + beside_s

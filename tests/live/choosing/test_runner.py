@@ -146,7 +146,10 @@ def test_a_worker_that_cannot_be_started_is_told_and_nothing_else_happens(host):
     wait_until(lambda: bool(problems))
     choosing.close()
     assert "could not be started (no more processes)" in str(problems[0])
-    assert choosing.decisions(9, 0.0) == []
+    told = choosing.decisions(9, 0.0)[-1]
+    assert told["dropped"] == "the worker could not be started (no more processes)"
+    assert told["reason"] == f"fifo stays: {told['dropped']}"
+    assert (told["trigger"], told["waiting"], told["chosen"]) == ("first look", 4, "fifo")
 
 
 def test_it_closes_while_a_worker_hangs(host):

@@ -16,14 +16,14 @@ from queryard.core.scheduler import Scheduler
 from queryard.portfolio.budget import Budget
 from queryard.portfolio.documents import Portfolio
 from queryard.portfolio.patterns import Pattern, PatternMemory, pattern_of
-from queryard.portfolio.present import Pace, Untried
+from queryard.portfolio.present import Pace
 from queryard.portfolio.reflection import Outcome, Reflection
-from queryard.portfolio.scores import Objective
-from queryard.portfolio.selection import Selector
-from queryard.portfolio.trials import Trial, takes_s
+from queryard.portfolio.selection import FIRST_LOOK, Selector
+from queryard.portfolio.trials import takes_s
 
 from ..estimates.forecasts import Fork
 from .decisions import PolicyDecision, Tried, told
+from .verdicts import Verdict
 
 # How many decisions are kept to be told.
 KEPT = 500
@@ -91,34 +91,12 @@ class Look(NamedTuple):
     wants_worker: bool = False
 
 
-class Verdict(NamedTuple):
-    """The metrics of each candidate that was tried, and what is wrong with the others."""
+class _Wanted(NamedTuple):
+    """What a worker was wanted for, when there was none."""
 
-    trials: Mapping[str, Trial]
-    vectors: Mapping[str, Mapping[str, float]]
-    # The metrics of the same queries, had all of them ended when the question was asked.
-    lost: Mapping[str, float]
-    dropped: Mapping[str, str]
-
-
-def verdict(objective: Objective, names: Sequence[str], found: object, asked_s: float) -> Verdict:
-    """What a worker has found, whatever it is; it may take a moment with a long queue."""
-    trials: dict[str, Trial] = {}
-    vectors: dict[str, dict[str, float]] = {}
-    dropped = dict.fromkeys(names, "it was not tried")
-    for each in found if isinstance(found, list) else ():
-        if isinstance(each, Untried) and each.name in dropped:
-            dropped[each.name] = each.reason
-        elif isinstance(each, Trial) and each.name in dropped:
-            vector = objective.vector(each.schedule)
-            if all(math.isfinite(value) and value >= 0 for value in vector.values()):
-                trials[each.name], vectors[each.name] = each, vector
-                del dropped[each.name]
-            else:
-                dropped[each.name] = "its schedule has no score"
-    one = next(iter(trials.values()), None)
-    lost = {} if one is None else objective.vector(one.schedule.ended_by(asked_s))
-    return Verdict(trials, vectors, lost, dropped)
+    at_s: float
+    trigger: str
+    queries: int
 
 
 class Chooser:
@@ -136,6 +114,7 @@ class Chooser:
         self._memory = PatternMemory(portfolio.patterns)
         self._sizes = any("provisioning" in of for of in settings.candidates.values())
         self._asked: Question | None = None
+        self._wanted = _Wanted(now, FIRST_LOOK, 0)
         self._numbers = 0
         self._failures = 0
         # What starting a worker costs; what a decision costs per query.
@@ -199,6 +178,7 @@ class Chooser:
         if now < self._not_before_s or self.budget.free_s(now, cost_s) > now:
             return Look(choice, None, next_s)
         if not has_worker:
+            self._wanted = _Wanted(now, trigger, len(state.queries))
             return Look(choice, None, next_s, wants_worker=True)
         self._selector.plan(state, now)
         self._numbers += 1
@@ -327,7 +307,7 @@ class Chooser:
         if question is not self._asked:
             return
         self._asked = None
-        self.wait_after_failure(now, cpu_s)
+        self._wait_after_failure(now, cpu_s)
         self._tell(question, now, cpu_s, dropped or {}, why)
 
     def started(self, cpu_s: float, now: float) -> None:
@@ -335,7 +315,27 @@ class Chooser:
         self._start_cpu_s = cpu_s
         self.budget.spend(cpu_s, now)
 
-    def wait_after_failure(self, now: float, cpu_s: float) -> None:
+    def not_started(self, why: str, now: float, cpu_s: float) -> None:
+        """There is no worker for the decision that was due, which costs that decision."""
+        self._wait_after_failure(now, cpu_s)
+        wanted = self._wanted
+        self._numbers += 1
+        self.decisions.append(
+            PolicyDecision(
+                number=self._numbers,
+                time_s=now,
+                trigger=wanted.trigger,
+                waiting=wanted.queries,
+                before=self.current,
+                chosen=self.current,
+                reason=f"{self.current} stays: {why}",
+                took_s=now - wanted.at_s,
+                cpu_s=cpu_s,
+                dropped=why,
+            )
+        )
+
+    def _wait_after_failure(self, now: float, cpu_s: float) -> None:
         """Ask no worker for a while: one has failed, or has not started."""
         self._failures += 1
         wait_s = min(MOST_AGAIN_S, AGAIN_S * 2 ** (min(self._failures, 10) - 1))

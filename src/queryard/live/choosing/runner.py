@@ -21,7 +21,8 @@ from queryard.portfolio.documents import Portfolio
 from queryard.portfolio.present import try_present
 from queryard.portfolio.processes import Answer, Process, ready
 
-from .chooser import Choice, Chooser, Look, Question, View, verdict
+from .chooser import Choice, Chooser, Look, Question, View
+from .verdicts import verdict
 
 T = TypeVar("T")
 # A look follows a submission soon, but not each of many.
@@ -56,6 +57,10 @@ class _Reply:
     error: str = ""
 
 
+class WorkerNotStarted(QueryardError):
+    """A portfolio has no worker, and makes no decision until there is one."""
+
+
 class Choosing:
     """`ask` puts a question to the coordinator on its thread, `choose` has a policy followed.
 
@@ -87,7 +92,8 @@ class Choosing:
         self._worker: Worker | None = None
         # What the worker of now had used when it was last heard of.
         self._seen_cpu_s = 0.0
-        self._own_cpu_s = 0.0
+        # Of what deciding has cost: what no budget knows of yet, and what was used beside.
+        self._own_cpu_s = self._beside_cpu_s = 0.0
         # Since when a worker starts; never, if none does.
         self._starting_s = math.inf
         self._question: Question | None = None
@@ -137,6 +143,11 @@ class Choosing:
         return self._chooser.budget.spent_s
 
     @property
+    def beside_cpu_s(self) -> float:
+        """Of these, those of workers, and of threads that live for one question."""
+        return self._beside_cpu_s
+
+    @property
     def worker(self) -> Worker | None:
         """The process that simulates, once there is one."""
         return self._worker
@@ -148,6 +159,7 @@ class Choosing:
             worker, self._worker = self._worker, None
             self._changed.notify_all()
         if worker is not None:
+            self._beside_cpu_s += self._unseen_s(worker) or 0.0
             worker.kill()
         if self._thread is not threading.current_thread():
             self._thread.join(CLOSE_S)
@@ -243,8 +255,9 @@ class Choosing:
 
     def _beside(self, question: Question | None) -> None:
         """Ask a worker something, or start one, on another thread."""
-        work = self._start_worker if question is None else partial(self._put, question)
-        threading.Thread(target=work, name="queryard-trials", daemon=True).start()
+        threading.Thread(
+            target=self._work, args=(question,), name="queryard-trials", daemon=True
+        ).start()
 
     def _take(self, reply: _Reply) -> None:
         """What a worker has answered."""
@@ -283,15 +296,22 @@ class Choosing:
 
     def _used_s(self, answer: Answer) -> float:
         """What the worker has used since it was last heard of."""
-        used_s, self._seen_cpu_s = answer.cpu_s - self._seen_cpu_s, answer.cpu_s
-        return max(0.0, used_s)
+        used_s = max(0.0, answer.cpu_s - self._seen_cpu_s)
+        self._seen_cpu_s = answer.cpu_s
+        self._beside_cpu_s += used_s
+        return used_s
+
+    def _unseen_s(self, worker: Worker) -> float | None:
+        """The same for one that does not answer; None where that cannot be seen."""
+        used_s = worker.cpu_s()
+        return None if used_s is None else max(0.0, used_s - self._seen_cpu_s)
 
     def _give_up_late(self) -> None:
         if self._now() < self._late_s():
             return
         question, self._question = self._question, None
         if question is None:
-            self._fail(None, f"it has not started within {START_LATE_S:g} s")
+            self._fail(None, f"the worker has not started within {START_LATE_S:g} s")
         else:
             self._fail(question, f"the worker gave no answer within {self.portfolio.late_s:g} s")
 
@@ -300,9 +320,10 @@ class Choosing:
         began_s = self._starting_s if question is None else question.asked_s
         with self._changed:
             worker, self._worker = self._worker, None
-        used_s = None if worker is None else worker.cpu_s()
-        # Where it cannot be seen, it is no more than the time that has passed.
-        cpu_s = self._now() - began_s if used_s is None else max(0.0, used_s - self._seen_cpu_s)
+        cpu_s = None if worker is None else self._unseen_s(worker)
+        if cpu_s is None:  # it is no more than the time that has passed
+            cpu_s = self._now() - began_s
+        self._beside_cpu_s += cpu_s
         self._seen_cpu_s = 0.0
         self._starting_s = math.inf
         if worker is not None:
@@ -312,8 +333,8 @@ class Choosing:
             if question is not None:
                 self._chooser.failed(question, why, self._now(), cpu_s)
                 return
-            self._chooser.wait_after_failure(self._now(), cpu_s)
-        self._failed(QueryardError(f"the worker of the portfolio: {why}"))
+            self._chooser.not_started(why, self._now(), cpu_s)
+        self._failed(WorkerNotStarted(f"portfolio: {why}"))
 
     def _own(self) -> float:
         """What this process has used for decisions since it was last asked."""
@@ -322,7 +343,17 @@ class Choosing:
 
     # --- on a thread per question ----------------------------------------------------------------
 
-    def _start_worker(self) -> None:
+    def _work(self, question: Question | None) -> None:
+        reply = self._start_worker() if question is None else self._put(question)
+        with self._changed:
+            used_s = time.thread_time()
+            self._own_cpu_s += used_s
+            self._beside_cpu_s += used_s
+            if reply is not None:
+                self._replies.append(reply)
+                self._changed.notify_all()
+
+    def _start_worker(self) -> _Reply | None:
         reply = _Reply(None)
         try:
             worker = self._start()
@@ -331,30 +362,22 @@ class Choosing:
                     self._worker = worker
             if self._closed:
                 worker.kill()
-                return
+                return None
             reply.answer = worker.ask(ready)
         except Exception as error:
-            reply.error = f"it could not be started ({error})"
-        self._hear(reply)
+            reply.error = f"the worker could not be started ({error})"
+        return reply
 
-    def _put(self, question: Question) -> None:
-        began_s = time.thread_time()
+    def _put(self, question: Question) -> _Reply | None:
         reply = _Reply(question)
         worker = self._worker
         try:
             if worker is None:
-                return  # it is closed
+                return None  # it is closed
             kernel = question.fork.without_sharers()
             candidates = dict(self.portfolio.settings.candidates)
             request = partial(try_present, kernel, candidates, MOST_CPU_S, question.pace)
             reply.answer = worker.ask(request)
         except Exception as error:
             reply.error = f"the worker failed ({error})"
-        with self._changed:
-            self._own_cpu_s += time.thread_time() - began_s
-        self._hear(reply)
-
-    def _hear(self, reply: _Reply) -> None:
-        with self._changed:
-            self._replies.append(reply)
-            self._changed.notify_all()
+        return reply
