@@ -16,7 +16,8 @@ from typing import Any
 from queryard.core.events import Event, PolicyChosen
 from queryard.core.model import Divisible, Job, Node, Query
 from queryard.core.scheduler import Scheduler
-from queryard.live.choosing.chooser import Choice, Chooser, Question
+from queryard.live.choosing.chooser import Chooser
+from queryard.live.choosing.questions import Choice, Question
 from queryard.live.choosing.verdicts import verdict
 from queryard.load import Request
 from queryard.policies import resolve_profile

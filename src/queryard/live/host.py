@@ -270,8 +270,11 @@ class Host:
     def reset_models(self, models: Collection[str], since_at: float) -> None:
         """Forget what was learnt from queries that ended before a time (seconds since 1970)."""
         self._door.check_open()
-        self._post(inputs.LearnAnew())
-        self.estimator.reset(models, since_at, self._tickets.active())
+        if "portfolio" in models:
+            self.policy.forget()
+        if not {"templates", "prices"}.isdisjoint(models):
+            self._post(inputs.LearnAnew())
+            self.estimator.reset(models, since_at, self._tickets.active())
 
     def limit(self, limits: Limits, tenants: Mapping[str, Limits]) -> None:
         """Hold queries that come from now on to other limits."""

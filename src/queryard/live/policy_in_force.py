@@ -11,7 +11,7 @@ from typing import Any
 from queryard.portfolio.documents import Portfolio
 
 from . import inputs
-from .choosing.chooser import Choice
+from .choosing.questions import Choice
 from .choosing.runner import Choosing
 from .choosing.state import BY_OPERATOR, BY_PORTFOLIO, CHANGES_KEPT, PolicyChange, PolicyState
 from .door import Door
@@ -78,6 +78,12 @@ class PolicyInForce:
         if choosing is not None:
             ended_s = facts.ended_s if facts.error is None else None
             choosing.ended(facts.id, ended_s, facts.work_s, facts.usage.held_s)
+
+    def forget(self) -> None:
+        """Forget what the portfolio has learnt, if there is one; the policy in force stays."""
+        choosing = self.choosing
+        if choosing is not None:
+            choosing.forget()
 
     def close(self) -> None:
         """No choice is made after this returns."""

@@ -125,6 +125,10 @@ class PatternMemory:
     def __len__(self) -> int:
         return len(self._known)
 
+    def forget(self) -> None:
+        """Forget all patterns."""
+        self._known.clear()
+
     def recall(self, pattern: Pattern) -> str | None:
         """The policy that was chosen when a queue looked like this; None if it is not known."""
         found = self._known.get(pattern)

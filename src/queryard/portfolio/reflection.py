@@ -81,6 +81,12 @@ class Reflection:
         self._all = _Bias()
         self._of: dict[str, _Bias] = {}
 
+    def forget(self) -> None:
+        """Forget what was learnt; forecasts of before are judged no more."""
+        self._open.clear()
+        self._all = _Bias()
+        self._of.clear()
+
     def expect(self, number: int, policy: str, schedule: Schedule, since_s: float) -> None:
         """A decision with this number is in force; `schedule` is the forecast for its policy,
         made at `since_s`.

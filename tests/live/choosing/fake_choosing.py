@@ -8,7 +8,8 @@ from typing import Any
 from queryard.backends.fake import Script
 from queryard.core.model import Node
 from queryard.live import inputs
-from queryard.live.choosing.chooser import Choice, Chooser, Question
+from queryard.live.choosing.chooser import Chooser
+from queryard.live.choosing.questions import Choice, Question
 from queryard.live.choosing.verdicts import verdict
 from queryard.portfolio.documents import read_portfolio
 from queryard.portfolio.present import try_present

@@ -395,3 +395,28 @@ def test_under_other_shares_of_tenants_it_goes_on_with_what_it_has_learnt():
     choice = chooser._switch("fifo", "", choosing.host.now_s)
     assert "web" in choice.profile["pools"]["children"]
     assert not shared.is_same(read_portfolio("portfolio:throughput:fifo/swrd"))
+
+
+def test_what_was_learnt_is_forgotten_and_the_policy_in_force_stays():
+    choosing = FakeChoosing(FIRST, Script(work_s=lambda run: 2.0))
+    for _ in range(6):
+        crowd(choosing, (2.0, 2.0, 2.0))
+        choosing.run(choosing.host.now_s + 5.0)
+    crowd(choosing)
+    choosing.run(choosing.host.now_s + 1.0)
+    chooser, in_force = choosing.chooser, choosing.in_force
+    chooser._reflection.expect(999, "swrd", Schedule((QueryEnd("x", 0.0, 1.0, 1.0),)), 0.0)
+    chooser._reflection.ended("x", 5.0)
+    assert len(chooser._memory) > 0
+    assert chooser._reflection.correction("swrd") > 1.0
+    spent_s, told = chooser.budget.spent_s, len(chooser.decisions)
+    chooser.forget()
+    assert len(chooser._memory) == 0
+    assert {chooser._reflection.correction(name) for name in ("fifo", "swrd")} == {1.0}
+    assert (chooser.current, chooser.budget.spent_s, len(chooser.decisions)) == (
+        in_force,
+        spent_s,
+        told,
+    )
+    choosing.run(choosing.host.now_s + 60.0)
+    choosing.host.check_idle()

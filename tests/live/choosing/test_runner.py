@@ -13,8 +13,8 @@ from queryard.backends.fake import Script
 from queryard.core.model import Node
 from queryard.live import inputs
 from queryard.live.choosing import runner
-from queryard.live.choosing.chooser import Look
 from queryard.live.choosing.decisions import PolicyDecision
+from queryard.live.choosing.questions import Look
 from queryard.live.choosing.runner import Choosing
 from queryard.portfolio.documents import read_portfolio
 from queryard.portfolio.processes import Answer

@@ -9,10 +9,8 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
-from queryard.core.scheduler import Scheduler
 from queryard.portfolio.budget import Budget
 from queryard.portfolio.documents import Portfolio
 from queryard.portfolio.patterns import Pattern, PatternMemory, pattern_of
@@ -23,6 +21,7 @@ from queryard.portfolio.trials import takes_s
 
 from ..estimates.forecasts import Fork
 from .decisions import PolicyDecision, Tried, told
+from .questions import Choice, Look, Question, View, Wanted
 from .verdicts import Verdict
 
 # How many decisions are kept to be told.
@@ -43,61 +42,6 @@ REMEMBERED = "remembered pattern"
 CHECK = "check of a remembered choice"
 
 
-class View(Protocol):
-    """What is looked at: the coordinator, on its own thread."""
-
-    @property
-    def kernel(self) -> Scheduler: ...
-    def sharers(self) -> dict[str, str]: ...
-
-
-@dataclass(slots=True)
-class Question:
-    """What a worker is asked. `left` are those of its queries that have not ended meanwhile."""
-
-    number: int
-    asked_s: float
-    trigger: str
-    pattern: Pattern
-    fork: Fork
-    queries: int
-    left: set[str]
-    # How many slot-seconds a core-second takes at present.
-    pace: float = 1.0
-
-    @property
-    def since_s(self) -> float:
-        """The time of the fork, from which candidates are simulated."""
-        return self.fork.kernel.state.now
-
-
-class Choice(NamedTuple):
-    """A policy to be followed from now on."""
-
-    name: str
-    profile: Mapping[str, Any]
-    reason: str
-
-
-class Look(NamedTuple):
-    """What follows from a look: a choice from memory, a question, and when to look again.
-
-    `wants_worker` says that there would be a question, if a worker could be asked.
-    """
-
-    choice: Choice | None = None
-    question: Question | None = None
-    next_s: float = math.inf
-    wants_worker: bool = False
-
-
-class _Wanted(NamedTuple):
-    """What a worker was wanted for, when there was none."""
-
-    at_s: float
-    trigger: str
-    queries: int
-
 
 class Chooser:
     """Decides for one host. `current` is the candidate in force."""
@@ -114,7 +58,7 @@ class Chooser:
         self._memory = PatternMemory(portfolio.patterns)
         self._sizes = any("provisioning" in of for of in settings.candidates.values())
         self._asked: Question | None = None
-        self._wanted = _Wanted(now, FIRST_LOOK, 0)
+        self._wanted = Wanted(now, FIRST_LOOK, 0)
         self._numbers = 0
         self._failures = 0
         # What starting a worker costs; what a decision costs per query.
@@ -147,6 +91,18 @@ class Chooser:
         self._selector.settings = portfolio.settings
         return portfolio.settings.candidates[self.current]
 
+    def forget(self) -> None:
+        """Forget what forecasts were worth, what was decided for which queue, and what is usual.
+
+        What decisions cost is known as before, and the policy in force stays.
+        """
+        self._reflection.forget()
+        self._memory.forget()
+        self._selector.usual.clear()
+        self._behind.clear()
+        self._pace = Pace()
+        self._unchecked = False
+
     # --- looking ---------------------------------------------------------------------------------
 
     def look(self, asked_s: float, now: float, view: View, has_worker: bool = True) -> Look:
@@ -178,7 +134,7 @@ class Chooser:
         if now < self._not_before_s or self.budget.free_s(now, cost_s) > now:
             return Look(choice, None, next_s)
         if not has_worker:
-            self._wanted = _Wanted(now, trigger, len(state.queries))
+            self._wanted = Wanted(now, trigger, len(state.queries))
             return Look(choice, None, next_s, wants_worker=True)
         self._selector.plan(state, now)
         self._numbers += 1

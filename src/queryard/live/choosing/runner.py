@@ -21,7 +21,8 @@ from queryard.portfolio.documents import Portfolio
 from queryard.portfolio.present import try_present
 from queryard.portfolio.processes import Answer, Process, ready
 
-from .chooser import Choice, Chooser, Look, Question, View
+from .chooser import Chooser
+from .questions import Choice, Look, Question, View
 from .verdicts import verdict
 
 T = TypeVar("T")
@@ -124,6 +125,11 @@ class Choosing:
         with self._changed:
             self.portfolio = portfolio
             choose(self._chooser.follow(portfolio))
+
+    def forget(self) -> None:
+        """Forget what was learnt from queries and decisions; decisions go on being told."""
+        with self._changed:
+            self._chooser.forget()
 
     def decisions(self, limit: int, ahead_s: float) -> list[dict[str, Any]]:
         """The last ones as plain data, the latest first."""
