@@ -183,9 +183,9 @@ class _Looks:
 
     def _ask(self, question: Question, now: float) -> None:
         settings = self._portfolio.settings
-        cpu_s = EACH_S + PER_QUERY_S * question.queries * len(settings.candidates)
-        tried = try_present(question.fork.kernel, settings.candidates, math.inf, question.pace)
-        found = verdict(settings.objective, list(settings.candidates), tried, question.since_s)
+        cpu_s = EACH_S + PER_QUERY_S * question.queries * len(question.candidates)
+        tried = try_present(question.fork.kernel, question.candidates, math.inf, question.pace)
+        found = verdict(settings.objective, list(question.candidates), tried, question.since_s)
 
         def answer(then: float) -> list[Event]:
             return self._follow(self._chooser.answered(question, found, then, cpu_s), then)

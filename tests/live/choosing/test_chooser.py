@@ -420,3 +420,31 @@ def test_what_was_learnt_is_forgotten_and_the_policy_in_force_stays():
     )
     choosing.run(choosing.host.now_s + 60.0)
     choosing.host.check_idle()
+
+
+def test_with_provisioning_parts_a_decision_tries_what_is_near_the_one_in_force():
+    """Any candidate can be reached; one decision does not try each policy with each part."""
+    document = {
+        "portfolio": {
+            "objective": "low cost",
+            "candidates": ["fifo", "swrd", "edf"],
+            "provisioning": ["+x", "-x", "dlx"],
+        }
+    }
+    asked: list[set[str]] = []
+
+    def answer(question, candidates):
+        asked.append(set(candidates))
+        best = "edf dlx" if "edf dlx" in candidates else "fifo dlx"
+        return 0.0, [trial(question, name, 1.0 if name == best else 9.0) for name in candidates]
+
+    choosing = FakeChoosing(document, Script(work_s=lambda run: 50.0), answer)
+    crowd(choosing, (50.0, 50.0, 50.0))
+    choosing.run(30.0)
+    assert asked[0] == {"fifo +x", "fifo -x", "fifo dlx", "swrd +x", "edf +x"}
+    assert asked[1] == {"fifo +x", "fifo -x", "fifo dlx", "swrd dlx", "edf dlx"}
+    assert choosing.in_force == "edf dlx"
+    assert {"edf +x", "edf -x", "fifo -x"} < asked[2]
+    tried_then = choosing.chooser.decisions[0].tried
+    assert {each.name for each in tried_then} == asked[0]
+    assert all(each.dropped is None for each in tried_then)

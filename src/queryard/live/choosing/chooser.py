@@ -42,7 +42,6 @@ REMEMBERED = "remembered pattern"
 CHECK = "check of a remembered choice"
 
 
-
 class Chooser:
     """Decides for one host. `current` is the candidate in force."""
 
@@ -63,7 +62,7 @@ class Chooser:
         self._failures = 0
         # What starting a worker costs; what a decision costs per query.
         self._start_cpu_s = START_CPU_S
-        self._query_cpu_s = TRIAL_CPU_S * len(settings.candidates)
+        self._query_cpu_s = TRIAL_CPU_S * len(portfolio.around(self.current))
         # How long an answer usually takes.
         self._usual_s = 0.05
         # By how much each candidate was behind the best one of late, as a share.
@@ -142,8 +141,17 @@ class Chooser:
         # Of no use in a trial, and there may be many.
         fork.kernel.state.keys.clear()
         left = set(state.queries)
+        candidates = self.portfolio.around(self.current)
         self._asked = Question(
-            self._numbers, now, trigger, pattern, fork, len(left), left, self._pace.value
+            self._numbers,
+            now,
+            trigger,
+            pattern,
+            fork,
+            len(left),
+            left,
+            candidates,
+            self._pace.value,
         )
         return Look(choice, self._asked, next_s)
 

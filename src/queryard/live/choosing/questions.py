@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 from queryard.core.scheduler import Scheduler
 from queryard.portfolio.patterns import Pattern
+from queryard.portfolio.trials import Profile
 
 from ..estimates.forecasts import Fork
 
@@ -32,6 +33,7 @@ class Question:
     fork: Fork
     queries: int
     left: set[str]
+    candidates: Mapping[str, Profile]
     # How many slot-seconds a core-second takes at present.
     pace: float = 1.0
 

@@ -290,9 +290,8 @@ class Choosing:
 
     def _decide(self, question: Question, answer: Answer) -> None:
         began_s = time.thread_time()
-        settings = self.portfolio.settings
-        names = list(settings.candidates)
-        found = verdict(settings.objective, names, answer.found, question.since_s)
+        objective = self.portfolio.settings.objective
+        found = verdict(objective, list(question.candidates), answer.found, question.since_s)
         with self._changed:
             cpu_s = self._used_s(answer) + self._own() + time.thread_time() - began_s
             choice = self._chooser.answered(question, found, self._now(), cpu_s)
@@ -381,8 +380,9 @@ class Choosing:
             if worker is None:
                 return None  # it is closed
             kernel = question.fork.without_sharers()
-            candidates = dict(self.portfolio.settings.candidates)
-            request = partial(try_present, kernel, candidates, MOST_CPU_S, question.pace)
+            request = partial(
+                try_present, kernel, question.candidates, MOST_CPU_S, question.pace
+            )
             reply.answer = worker.ask(request)
         except Exception as error:
             reply.error = f"the worker failed ({error})"
