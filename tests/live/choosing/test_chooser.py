@@ -12,6 +12,7 @@ from long_forms import examples
 
 from queryard.backends.fake import Script
 from queryard.core.events import PolicyChosen
+from queryard.live.choosing.verdicts import verdict
 from queryard.live.rules import read_rules
 from queryard.live.settings import Bounds
 from queryard.portfolio.documents import read_portfolio
@@ -448,3 +449,27 @@ def test_with_provisioning_parts_a_decision_tries_what_is_near_the_one_in_force(
     tried_then = choosing.chooser.decisions[0].tried
     assert {each.name for each in tried_then} == asked[0]
     assert all(each.dropped is None for each in tried_then)
+
+
+def test_an_answer_that_says_nothing_of_the_one_in_force_is_dropped():
+    """A pattern has put another candidate in force since the question."""
+    document = {
+        "portfolio": {
+            "objective": "low cost",
+            "candidates": ["fifo", "swrd"],
+            "provisioning": ["+x", "-x"],
+        }
+    }
+    choosing = FakeChoosing(document, Script(work_s=lambda run: 50.0))
+    crowd(choosing, (50.0, 50.0))
+    chooser = choosing.chooser
+    question = chooser.look(9.0, 9.0, choosing.host.coordinator).question
+    assert question is not None
+    assert "swrd -x" not in question.candidates
+    chooser._switch("swrd -x", "", 9.5)
+    objective = chooser.portfolio.settings.objective
+    found = tried(question, question.candidates)
+    read = verdict(objective, list(question.candidates), found, question.since_s)
+    assert chooser.answered(question, read, 10.0, 0.0) is None
+    assert "came into force from memory" in (chooser.decisions[-1].dropped or "")
+    assert (chooser.current, chooser.asked) == ("swrd -x", None)

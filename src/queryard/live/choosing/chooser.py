@@ -200,8 +200,12 @@ class Chooser:
         per_query_s = cpu_s / (MORE_QUERIES + question.queries)
         self._query_cpu_s += USUAL * (per_query_s - self._query_cpu_s)
         self.budget.spend(cpu_s, now)
+        why = None
         if not question.left:
             why = "its queries had ended when the answer came"
+        elif self.current not in question.candidates:
+            why = "it was not tried, and came into force from memory before the answer"
+        if why is not None:
             self._tell(question, now, cpu_s, found.dropped, why)
             return None
         return self._decide(question, found, now, cpu_s)
