@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeVar
 from queryard.core.errors import QueryardError
 from queryard.portfolio.documents import Portfolio
 from queryard.portfolio.present import try_present
-from queryard.portfolio.processes import Answer, Process, ready
+from queryard.portfolio.processes import Allowance, Answer, Process, ready
 
 from .chooser import Chooser
 from .questions import Choice, Look, Question, View
@@ -32,7 +32,12 @@ SOON_S = 0.05
 LOOKING_SHARE = 0.01
 # What one decision may take in all; a long queue is not followed to its end.
 MOST_CPU_S = 2.0
-# The share of a core is kept to by waiting between decisions. One under way is wanted soon.
+# The share of a core is kept to by waiting between decisions. One under way is wanted soon: over a
+# queue of fifty it may use a core; a longer one leaves half of it to queries. A worker that spins is
+# ended by the system, whatever becomes of this process.
+ALLOWANCE = Allowance(
+    share=0.5, at_once_s=0.5, cpu_s=2 * MOST_CPU_S, memory_bytes=float(1 << 30)
+)
 NICE = 1
 # How long a worker may take to start: it loads modules.
 START_LATE_S = 30.0
@@ -83,7 +88,7 @@ class Choosing:
         self._choose = choose
         self._now = now
         self._failed = failed
-        self._start = start or partial(Process, nice=NICE)
+        self._start = start or partial(Process, ALLOWANCE, NICE)
         self._chooser = Chooser(portfolio, now())
         # Guards the chooser, and is never held for long.
         self._changed = threading.Condition()
