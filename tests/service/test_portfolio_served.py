@@ -76,7 +76,11 @@ def test_a_worker_that_cannot_start_is_in_the_decisions_and_in_the_log(tmp_path,
                 handle.cancel()
     finally:
         LOGGER.removeHandler(handler)
-    (line,) = [each for each in map(json.loads, stream.getvalue().splitlines()) if "problem" in each["event"]]
+    (line,) = [
+        each
+        for each in map(json.loads, stream.getvalue().splitlines())
+        if "problem" in each["event"]
+    ]
     assert (line["level"], line["problem"]) == ("warning", "WorkerNotStarted")
     assert line["error"] == "portfolio: the worker could not be started (no more processes)"
 

@@ -68,6 +68,10 @@ class Allowance(NamedTuple):
         return max(0.0, used_s - beyond_s + beyond_s / self.share - passed_s)
 
 
+ALL = Allowance()
+"""A whole core, without limits."""
+
+
 class Answer(NamedTuple):
     """What a worker has found, and the processor seconds it has used since it began."""
 
@@ -78,7 +82,7 @@ class Answer(NamedTuple):
 class Process:
     """One worker. It is asked by one thread at a time; another may kill it."""
 
-    def __init__(self, allowance: Allowance = Allowance(), nice: int = NICE) -> None:
+    def __init__(self, allowance: Allowance = ALL, nice: int = NICE) -> None:
         self.killed = False
         # What it had used when it ended.
         self._used_s: float | None = None
@@ -226,7 +230,7 @@ class _Pace:
 
 def _limit(name: str, most: float) -> None:
     """Have the system hold this process to a limit, where it knows one."""
-    if resource is None or most == math.inf or not hasattr(resource, name):
+    if most == math.inf or not hasattr(resource, name):
         return
     what = getattr(resource, name)
     _, hard = resource.getrlimit(what)

@@ -56,7 +56,10 @@ def test_changes_are_made_again_at_the_next_start(tmp_path: Path):
         assert (held.waiting, held.wait_s) == (9, 5.0)
         assert session.paused_by == "ann (backup)"
         ((models, reset_at),) = session.resets
-        assert (models, reset_at) == (("templates", "prices", "portfolio"), before["models_reset_at"])
+        assert (models, reset_at) == (
+            ("templates", "prices", "portfolio"),
+            before["models_reset_at"],
+        )
         assert controls.show() == before
         controls.undo("eve", 2)
         assert weights(session) == {"sales": 2, "web": 1.0}

@@ -33,11 +33,9 @@ LOOKING_SHARE = 0.01
 # What one decision may take in all; a long queue is not followed to its end.
 MOST_CPU_S = 2.0
 # The share of a core is kept to by waiting between decisions. One under way is wanted soon: over a
-# queue of fifty it may use a core; a longer one leaves half of it to queries. A worker that spins is
-# ended by the system, whatever becomes of this process.
-ALLOWANCE = Allowance(
-    share=0.5, at_once_s=0.5, cpu_s=2 * MOST_CPU_S, memory_bytes=float(1 << 30)
-)
+# queue of fifty it may use a core; a longer one leaves half of it to queries. A worker that spins
+# is ended by the system, whatever becomes of this process.
+ALLOWANCE = Allowance(share=0.5, at_once_s=0.5, cpu_s=2 * MOST_CPU_S, memory_bytes=float(1 << 30))
 NICE = 1
 # How long a worker may take to start: it loads modules.
 START_LATE_S = 30.0
@@ -121,9 +119,7 @@ class Choosing:
         with self._changed:
             self._chooser.ended(query, end_s, work_s, held_s)
 
-    def follow(
-        self, portfolio: Portfolio, choose: Callable[[Mapping[str, Any]], None]
-    ) -> None:
+    def follow(self, portfolio: Portfolio, choose: Callable[[Mapping[str, Any]], None]) -> None:
         """Go on as the same portfolio whose candidates have other profiles: those of other shares
         of tenants. `choose` has the one in force followed with its new profile.
         """
@@ -385,9 +381,7 @@ class Choosing:
             if worker is None:
                 return None  # it is closed
             kernel = question.fork.without_sharers()
-            request = partial(
-                try_present, kernel, question.candidates, MOST_CPU_S, question.pace
-            )
+            request = partial(try_present, kernel, question.candidates, MOST_CPU_S, question.pace)
             reply.answer = worker.ask(request)
         except Exception as error:
             reply.error = f"the worker failed ({error})"
