@@ -473,3 +473,12 @@ def test_an_answer_that_says_nothing_of_the_one_in_force_is_dropped():
     assert chooser.answered(question, read, 10.0, 0.0) is None
     assert "came into force from memory" in (chooser.decisions[-1].dropped or "")
     assert (chooser.current, chooser.asked) == ("swrd -x", None)
+
+
+def test_of_candidates_that_are_as_good_the_one_less_behind_of_late_is_chosen():
+    document = {"portfolio": {"objective": "response", "candidates": ["fifo", "swrd", "edf"]}}
+    chooser = FakeChoosing(document).chooser
+    # Of what nothing is known, the order of candidates decides, not that of their names.
+    assert chooser._steady("edf", {"fifo": 9.0, "swrd": 1.0, "edf": 1.0}) == "swrd"
+    chooser._behind["swrd"] = 0.5
+    assert chooser._steady("edf", {"fifo": 9.0, "swrd": 1.0, "edf": 1.05}) == "edf"

@@ -245,23 +245,26 @@ class Chooser:
         return choice
 
     def _steady(self, best: str, scores: Mapping[str, float]) -> str:
-        """The best one; the first candidate, where it is only as good as the one in force, comes
-        back unless it was clearly behind of late.
+        """The best one, or one as good that was less behind of late, in the order of candidates.
 
-        Else two that are nearly as good would take turns, and the next queue would find the worse.
+        A small queue does not tell all of them apart, and the next one may: two that are nearly as
+        good would take turns, and the next queue would find the worse. So the first candidate,
+        where it is only as good as the one in force, comes back unless it was clearly behind.
         """
-        before = self.current
-        is_return = best != before and scores[best] > scores[before] * (
-            1 - self.portfolio.settings.margin
-        )
+        before, margin = self.current, self.portfolio.settings.margin
+        is_return = best != before and scores[best] > scores[before] * (1 - margin)
         least = min(scores.values())
         for name, score in scores.items():
             behind = min(MOST_BEHIND, score / least - 1) if least > 0 else 0.0
             known = self._behind.get(name, behind)
             self._behind[name] = known + LATEST * (behind - known)
-        if is_return and self._behind[best] > self._behind[before] + CLEARLY:
-            return before
-        return best
+        if best == before:
+            return best
+        if is_return:
+            is_behind = self._behind[best] > self._behind[before] + CLEARLY
+            return before if is_behind else best
+        as_good = [name for name in scores if scores[name] <= scores[best] / (1 - margin)]
+        return min(as_good, key=lambda name: self._behind[name])
 
     def failed(
         self,
