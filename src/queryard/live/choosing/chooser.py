@@ -157,8 +157,8 @@ class Chooser:
 
     def _recall(self, pattern: Pattern, asked_s: float, now: float, queries: int) -> Choice | None:
         """What was decided before for a queue like this, if another policy is in force."""
-        known = self._memory.recall(pattern)
         before = self.current
+        known = self._memory.recall(pattern, before)
         if known is None or known == before:
             return None
         self._numbers += 1
