@@ -479,6 +479,15 @@ def test_of_candidates_that_are_as_good_the_one_less_behind_of_late_is_chosen():
     document = {"portfolio": {"objective": "response", "candidates": ["fifo", "swrd", "edf"]}}
     chooser = FakeChoosing(document).chooser
     # Of what nothing is known, the order of candidates decides, not that of their names.
-    assert chooser._steady("edf", {"fifo": 9.0, "swrd": 1.0, "edf": 1.0}) == "swrd"
+    alike = {"fifo": 9.0, "swrd": 1.0, "edf": 1.0}
+    assert chooser._steady("edf", alike, alike) == "swrd"
     chooser._behind["swrd"] = 0.5
-    assert chooser._steady("edf", {"fifo": 9.0, "swrd": 1.0, "edf": 1.05}) == "edf"
+    nearly = {"fifo": 9.0, "swrd": 1.0, "edf": 1.05}
+    assert chooser._steady("swrd", nearly, nearly) == "edf"
+
+
+def test_what_forecasts_were_worth_changes_no_policy_alone():
+    chooser = FakeChoosing(FIRST).chooser
+    corrected = {"fifo": 1.2, "swrd": 1.0}
+    assert chooser._steady("swrd", corrected, {"fifo": 1.0, "swrd": 1.0}) == "fifo"
+    assert chooser._steady("swrd", corrected, {"fifo": 1.05, "swrd": 1.0}) == "swrd"

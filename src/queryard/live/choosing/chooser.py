@@ -222,7 +222,7 @@ class Chooser:
         # One that could not be tried is not chosen, and not kept if another one can be.
         for name in found.dropped:
             scores[name] = math.inf
-        chosen = self._steady(selector.best(scores), scores)
+        chosen = self._steady(selector.best(scores), scores, bare)
         margin = self.portfolio.settings.margin
         near = scores[chosen] / (1 - margin)
         as_good = [name for name, score in scores.items() if score <= near]
@@ -244,12 +244,15 @@ class Chooser:
             self._reflection.expect(question.number, chosen, schedule, question.since_s)
         return choice
 
-    def _steady(self, best: str, scores: Mapping[str, float]) -> str:
+    def _steady(self, best: str, scores: Mapping[str, float], bare: Mapping[str, float]) -> str:
         """The best one, or one as good that was less behind of late, in the order of candidates.
 
         A small queue does not tell all of them apart, and the next one may: two that are nearly as
         good would take turns, and the next queue would find the worse. So the first candidate,
         where it is only as good as the one in force, comes back unless it was clearly behind.
+
+        What forecasts were worth says little of another load, and so it changes no policy alone:
+        `bare` scores, without corrections, must be better, too.
         """
         before, margin = self.current, self.portfolio.settings.margin
         is_return = best != before and scores[best] > scores[before] * (1 - margin)
@@ -263,8 +266,13 @@ class Chooser:
         if is_return:
             is_behind = self._behind[best] > self._behind[before] + CLEARLY
             return before if is_behind else best
-        as_good = [name for name in scores if scores[name] <= scores[best] / (1 - margin)]
-        return min(as_good, key=lambda name: self._behind[name])
+        as_good = [
+            name
+            for name in scores
+            if scores[name] <= scores[best] / (1 - margin)
+            and bare.get(name, math.inf) < bare.get(before, math.inf)
+        ]
+        return min(as_good, key=lambda name: self._behind[name], default=before)
 
     def failed(
         self,
