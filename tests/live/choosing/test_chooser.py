@@ -491,3 +491,18 @@ def test_what_forecasts_were_worth_changes_no_policy_alone():
     corrected = {"fifo": 1.2, "swrd": 1.0}
     assert chooser._steady("swrd", corrected, {"fifo": 1.0, "swrd": 1.0}) == "fifo"
     assert chooser._steady("swrd", corrected, {"fifo": 1.05, "swrd": 1.0}) == "swrd"
+
+
+def test_many_small_queries_beside_a_large_one_are_a_reason_to_decide():
+    """They are little work; a decision is due before the period is over."""
+    document = {"portfolio": {**FIRST["portfolio"], "period_s": 50.0}}
+    sizes = {f"q{number}": 0.05 for number in range(4, 40)} | {"q1": 400.0}
+    choosing = FakeChoosing(document, by_work(sizes))
+    crowd(choosing, (400.0, 1.0, 1.0))
+    choosing.run(10.0)
+    assert choosing.chooser.asked is None
+    crowd(choosing, (0.05,) * 12)
+    choosing.tick()
+    question = choosing.chooser.asked
+    assert question is not None
+    assert (question.trigger, question.queries) == ("the queue has changed", 13)

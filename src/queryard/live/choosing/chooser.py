@@ -11,12 +11,13 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from queryard.core.state import State
 from queryard.portfolio.budget import Budget
 from queryard.portfolio.documents import Portfolio
 from queryard.portfolio.patterns import Pattern, PatternMemory, pattern_of
 from queryard.portfolio.present import Pace
 from queryard.portfolio.reflection import Outcome, Reflection
-from queryard.portfolio.selection import FIRST_LOOK, Selector
+from queryard.portfolio.selection import BURST, CHANGED, FIRST_LOOK, Selector
 from queryard.portfolio.trials import takes_s
 
 from ..estimates.forecasts import Fork
@@ -67,6 +68,8 @@ class Chooser:
         self._usual_s = 0.05
         # By how much each candidate was behind the best one of late, as a share.
         self._behind: dict[str, float] = {}
+        # When the last question was asked, and about how many queries.
+        self._planned = math.inf, 0
         self._pace = Pace()
         self._not_before_s = -math.inf
         # Whether a remembered choice is in force that no decision has checked.
@@ -118,7 +121,7 @@ class Chooser:
         if len(state.queries) < 2 and not self._sizes:
             return Look(next_s=next_s)
         pattern = pattern_of(state)
-        trigger = self._selector.trigger(state, now)
+        trigger = self._selector.trigger(state, now) or self._crowded(state, now)
         # Memory answers where a decision is due; it does not undo one that was just made.
         choice = (
             None if trigger is None else self._recall(pattern, asked_s, now, len(state.queries))
@@ -136,6 +139,7 @@ class Chooser:
             self._wanted = Wanted(now, trigger, len(state.queries))
             return Look(choice, None, next_s, wants_worker=True)
         self._selector.plan(state, now)
+        self._planned = now, len(state.queries)
         self._numbers += 1
         fork = Fork(view.kernel.fork(), view.sharers())
         # Of no use in a trial, and there may be many.
@@ -154,6 +158,15 @@ class Chooser:
             self._pace.value,
         )
         return Look(choice, self._asked, next_s)
+
+    def _crowded(self, state: State, now: float) -> str | None:
+        """Whether many more queries wait than at the last decision, however small they are.
+
+        Many small ones are little work beside one that is large, and have the most to lose.
+        """
+        planned_s, queries = self._planned
+        is_early = now - planned_s < self.portfolio.settings.least_s
+        return CHANGED if len(state.queries) * (1 - BURST) > queries and not is_early else None
 
     def _recall(self, pattern: Pattern, asked_s: float, now: float, queries: int) -> Choice | None:
         """What was decided before for a queue like this, if another policy is in force."""
