@@ -33,8 +33,8 @@ LOOKING_SHARE = 0.01
 # What one decision may take in all; a long queue is not followed to its end.
 MOST_CPU_S = 2.0
 # The share of a core is kept to by waiting between decisions. One under way is wanted soon: over a
-# queue of fifty, 0.1 s, it may use a core; a longer one leaves half of it to queries. One that spins
-# is ended by the system, whatever becomes of this process.
+# queue of fifty, 0.1 s, it may use a core; a longer one leaves half of it to queries. One that
+# spins is ended by the system, whatever becomes of this process.
 ALLOWANCE = Allowance(share=0.5, at_once_s=0.25, cpu_s=2 * MOST_CPU_S, memory_bytes=float(1 << 30))
 NICE = 1
 # How long a worker may take to start: it loads modules.
