@@ -16,7 +16,9 @@ from typing import Any
 from queryard.core.events import Event, PolicyChosen
 from queryard.core.model import Divisible, Job, Node, Query
 from queryard.core.scheduler import Scheduler
-from queryard.live.choosing.chooser import Choice, Chooser, Question, verdict
+from queryard.live.choosing.chooser import Chooser
+from queryard.live.choosing.questions import Choice, Question
+from queryard.live.choosing.verdicts import verdict
 from queryard.load import Request
 from queryard.policies import resolve_profile
 from queryard.portfolio.documents import Portfolio, read_portfolio
@@ -181,9 +183,9 @@ class _Looks:
 
     def _ask(self, question: Question, now: float) -> None:
         settings = self._portfolio.settings
-        cpu_s = EACH_S + PER_QUERY_S * question.queries * len(settings.candidates)
-        tried = try_present(question.fork.kernel, settings.candidates, math.inf, question.pace)
-        found = verdict(settings.objective, list(settings.candidates), tried, question.since_s)
+        cpu_s = EACH_S + PER_QUERY_S * question.queries * len(question.candidates)
+        tried = try_present(question.fork.kernel, question.candidates, math.inf, question.pace)
+        found = verdict(settings.objective, list(question.candidates), tried, question.since_s)
 
         def answer(then: float) -> list[Event]:
             return self._follow(self._chooser.answered(question, found, then, cpu_s), then)

@@ -88,3 +88,13 @@ def test_the_same_calls_give_the_same_answers_within_bounds(calls):
                 memory.learn((pattern,), policy)
         assert one.recall((pattern,)) == other.recall((pattern,))
         assert len(one) <= 4
+
+
+def test_a_policy_in_force_that_did_as_well_is_not_left():
+    memory = PatternMemory()
+    memory.learn(("a",), "marshal", ["marshal", "swrd"])
+    assert memory.recall(("a",)) == "marshal"
+    assert [memory.recall(("a",), now) for now in ("swrd", "edf")] == ["swrd", "marshal"]
+    # The latest decision for such a queue counts.
+    memory.learn(("a",), "marshal", ["marshal"])
+    assert memory.recall(("a",), "swrd") == "marshal"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -256,30 +255,6 @@ def test_wrong_settings() -> None:
         PortfolioSettings(candidates_of(("fifo",)), least_s=500.0)
     with pytest.raises(InvalidProfile, match="margin"):
         PortfolioSettings(candidates_of(("fifo",)), margin=1.5)
-
-
-@pytest.mark.parametrize(
-    ("gone", "message"),
-    [
-        ({"worlds": 3}, "worlds, memory and rehearse are gone"),
-        ({"memory": 2.0}, "leave them out"),
-        ({"rehearse": True}, "leave them out"),
-        ({"most_s": 60.0}, "write period_s=60"),
-    ],
-)
-def test_a_setting_that_is_gone_is_refused_with_the_remedy(
-    gone: dict[str, float], message: str
-) -> None:
-    with pytest.raises(InvalidProfile, match=message):
-        PortfolioSettings(candidates_of(("fifo",)), **gone)  # type: ignore[arg-type]
-
-
-def test_a_former_setting_that_asks_for_what_is_done_is_accepted() -> None:
-    former = PortfolioSettings(
-        candidates_of(("fifo",)), period_s=60.0, most_s=60.0, worlds=1, memory=0.0, rehearse=False
-    )
-    assert former == PortfolioSettings(candidates_of(("fifo",)), period_s=60.0)
-    assert replace(former, margin=0.2).margin == 0.2
 
 
 def test_leases_are_counted_node_by_node() -> None:

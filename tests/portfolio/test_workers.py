@@ -6,7 +6,9 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +22,7 @@ from queryard.portfolio import (
     simulate_portfolio,
     try_out,
 )
+from queryard.portfolio.processes import Allowance, Process, ready
 from queryard.sim.run import build
 from queryard.workload import Mix, generate, parse_nodes
 
@@ -161,3 +164,49 @@ def test_ctrl_c_ends_trials_at_once(tmp_path) -> None:
         "print(len(workers.try_out(driver.scheduler, candidates_of(('fifo',)))))\n"
     )
     assert _printed(script) == "interrupted True\n1\n"
+
+
+class Code:
+    """A request that is an expression: a worker cannot import this file."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[str]]:
+        return eval, (self._text,)
+
+
+@pytest.fixture
+def worker():
+    pytest.importorskip("resource")
+    made = Process(Allowance(cpu_s=0.1, memory_bytes=float(1 << 30)))
+    yield made
+    made.kill()
+
+
+def test_one_that_spins_is_ended_by_the_system(worker: Process) -> None:
+    assert worker.ask(ready).found is None
+    with pytest.raises(EOFError, match="SIGXCPU, since it used too much processor time"):
+        worker.ask(Code("lambda rest: sum(1 for _ in iter(int, 1))"))
+    assert (worker.cpu_s() or 0.0) > 0.0
+
+
+def test_many_requests_may_use_more_together_than_one() -> None:
+    """The limit is one of a request, not of the life of a worker."""
+    pytest.importorskip("resource")
+    spin = (
+        "lambda rest: sum(0 for time in [__import__('time')] "
+        "for end in [time.process_time() + 0.3] "
+        "for _ in iter(lambda: time.process_time() < end, False))"
+    )
+    worker = Process(Allowance(cpu_s=1.0))
+    for _ in range(8):
+        worker.ask(Code(spin))
+    assert worker.ask(ready).cpu_s > 2.4
+    worker.kill()
+
+
+def test_one_that_wants_too_much_memory_gets_none_and_goes_on(worker: Process) -> None:
+    with pytest.raises(QueryardError, match="MemoryError"):
+        worker.ask(Code("lambda rest: len(bytearray(1 << 31))"))
+    assert worker.ask(ready).found is None

@@ -301,15 +301,18 @@ def reset_models(
     models: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[templates|prices]...",
-            help="What is to be learnt anew. Default: both.",
+            metavar="[templates|prices|portfolio]...",
+            help="What is to be learnt anew. Default: all.",
             show_default=False,
         ),
     ] = None,
     data: Data = None,
     reason: Reason = None,
 ) -> None:
-    """Forget what was learnt from ended queries: what templates took, how far prices are off."""
+    """Forget what was learnt from ended queries.
+
+    That is what templates took, how far prices are off, and what a portfolio has learnt.
+    """
     _change(data, "reset-models", reason, models=models or None)
 
 

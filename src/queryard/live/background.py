@@ -9,6 +9,8 @@ from queryard.backends.workers import Workers
 
 # How many errors without effect on queries are kept.
 PROBLEMS_KEPT = 20
+# Is told the kind of an error, and its text.
+Hear = Callable[[str, str], None]
 
 
 class Background:
@@ -16,19 +18,33 @@ class Background:
 
     def __init__(self) -> None:
         self.workers = Workers(self.problem)
-        self._problems: list[str] = []
+        # The kind and the text of each, in the order in which they came.
+        self._problems: dict[tuple[str, str], None] = {}
+        self._hear: Hear = lambda kind, text: None
+        self._noting = threading.Lock()
         self._timers: set[threading.Timer] = set()
         self._stopped = False
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """The first errors that failed no query."""
-        return tuple(self._problems)
+        """The first errors that failed no query, each once."""
+        return tuple(f"{kind}: {text}" for kind, text in list(self._problems))
 
     def problem(self, error: BaseException) -> None:
         """Note an error that cost a better estimate, but failed no query."""
-        if len(self._problems) < PROBLEMS_KEPT:
-            self._problems.append(f"{type(error).__name__}: {error}")
+        found = type(error).__name__, str(error)
+        with self._noting:
+            if found in self._problems or len(self._problems) >= PROBLEMS_KEPT:
+                return
+            self._problems[found] = None
+            self._hear(*found)
+
+    def tell_problems(self, hear: Hear) -> None:
+        """Tell of problems as they come, and of those that came before; it must be short."""
+        with self._noting:
+            self._hear = hear
+            for kind, text in self._problems:
+                hear(kind, text)
 
     def later(self, seconds: float, work: Callable[[], None]) -> None:
         """Start something after some seconds, unless it is stopped before."""

@@ -278,14 +278,21 @@ class Host:
     def reset_models(self, models: Collection[str], since_at: float) -> None:
         """Forget what was learnt from queries that ended before a time (seconds since 1970)."""
         self._door.check_open()
-        self._post(inputs.LearnAnew())
-        self.estimator.reset(models, since_at, self._tickets.active())
+        if "portfolio" in models:
+            self.policy.forget()
+        if not {"templates", "prices"}.isdisjoint(models):
+            self._post(inputs.LearnAnew())
+            self.estimator.reset(models, since_at, self._tickets.active())
 
     def limit(self, limits: Limits, tenants: Mapping[str, Limits]) -> None:
         """Hold queries that come from now on to other limits."""
         self._door.check_open()
         # In its turn: queries that were submitted before were told that they are admitted.
         self._loop.ask(lambda coordinator: coordinator.gate.follow(limits, tenants))
+
+    def tell_problems(self, hear: Callable[[str, str], None]) -> None:
+        """Tell of errors that fail no query, each once: the kind and the text; `hear` is short."""
+        self._background.tell_problems(hear)
 
     def wait_for_turns(self, most_s: float) -> None:
         """How long queries wait for their turn at a database from now on."""

@@ -22,8 +22,9 @@ from .router import Steering
 from .rules import Rules, read_rules
 from .why import WaitReport
 
-# What is learnt from queries that have ended: what templates took, how far prices are off.
-MODELS = ("templates", "prices")
+# What is learnt from queries that have ended: what templates took, how far prices are off, what a
+# portfolio knows of its candidates and of queues.
+MODELS = ("templates", "prices", "portfolio")
 # How long `forecasts` waits for one that is being made.
 FORECASTS_S = 2.0
 
@@ -190,8 +191,9 @@ class OperatedHost:
         """Forget what was learnt from queries that ended before a time (seconds since 1970; now).
 
         `templates` is what queries of each template took, in the history of earlier sessions, too;
-        `prices` is how far predictions from plans and from bytes were off. What waits is predicted
-        anew at once. The history itself stays.
+        `prices` is how far predictions from plans and from bytes were off; `portfolio` is what its
+        forecasts were worth, and what it has decided for which queue, whenever that was. What waits
+        is predicted anew at once. The history itself stays.
         """
         for model in models:
             if model not in MODELS:

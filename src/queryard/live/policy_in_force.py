@@ -11,7 +11,7 @@ from typing import Any
 from queryard.portfolio.documents import Portfolio
 
 from . import inputs
-from .choosing.chooser import Choice
+from .choosing.questions import Choice
 from .choosing.runner import Choosing
 from .choosing.state import BY_OPERATOR, BY_PORTFOLIO, CHANGES_KEPT, PolicyChange, PolicyState
 from .door import Door
@@ -33,7 +33,7 @@ class PolicyInForce:
         self._changing = threading.Lock()
         # What portfolios decided that choose no more, and the processor seconds they took.
         self._former_decisions: list[dict[str, Any]] = []
-        self._former_cpu_s = 0.0
+        self._former_cpu_s = self._former_beside_cpu_s = 0.0
 
     def start(self, portfolio: Portfolio | None) -> None:
         """Let a portfolio choose from now on, if there is one; the loop must have started."""
@@ -50,12 +50,17 @@ class PolicyInForce:
         """Follow another policy from now on; what runs is not disturbed.
 
         A `portfolio` goes on choosing from then on. One that was there before chooses no more; the
-        same one goes on, with what it has learnt.
+        same one goes on with what it has learnt, also where tenants have other shares.
         """
         self._door.check_open()
         with self._changing:
             now = self.choosing
-            if now is not None and now.portfolio == portfolio:
+            if now is not None and portfolio is not None and now.portfolio.is_same(portfolio):
+                if now.portfolio != portfolio:
+                    now.follow(
+                        portfolio,
+                        lambda found: self._door.post(inputs.ChoosePolicy(found, reason, by)),
+                    )
                 return
             self._stop_choosing()
             self._door.post(inputs.ChoosePolicy(profile, reason, by))
@@ -74,6 +79,12 @@ class PolicyInForce:
             ended_s = facts.ended_s if facts.error is None else None
             choosing.ended(facts.id, ended_s, facts.work_s, facts.usage.held_s)
 
+    def forget(self) -> None:
+        """Forget what the portfolio has learnt, if there is one; the policy in force stays."""
+        choosing = self.choosing
+        if choosing is not None:
+            choosing.forget()
+
     def close(self) -> None:
         """No choice is made after this returns."""
         with self._changing:
@@ -86,12 +97,14 @@ class PolicyInForce:
         return Choosing(portfolio, self._loop.ask, choose, self._loop.now, self._failed)
 
     def _stop_choosing(self) -> None:
-        former, self.choosing = self.choosing, None
+        former = self.choosing
         if former is not None:
             former.close()
             told = former.decisions(CHANGES_KEPT, self._ahead_s)
+            self.choosing = None
             self._former_decisions = (told + self._former_decisions)[:CHANGES_KEPT]
             self._former_cpu_s += former.cpu_s
+            self._former_beside_cpu_s += former.beside_cpu_s
 
     # --- looking on ------------------------------------------------------------------------------
 
@@ -121,3 +134,10 @@ class PolicyInForce:
         """The processor seconds of all decisions of portfolios so far."""
         choosing = self.choosing
         return self._former_cpu_s + (0.0 if choosing is None else choosing.cpu_s)
+
+    @property
+    def beside_cpu_s(self) -> float:
+        """Of these, what no lasting thread of this process has used: its workers above all."""
+        choosing = self.choosing
+        beside_s = 0.0 if choosing is None else choosing.beside_cpu_s
+        return self._former_beside_cpu_s + beside_s

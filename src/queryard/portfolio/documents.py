@@ -68,6 +68,35 @@ class Portfolio:
     late_s: float = LATE_S
     patterns: int = MOST
 
+    def is_same(self, other: Portfolio) -> bool:
+        """Whether both were asked for alike; profiles may have other shares of tenants in them."""
+        return self.document == other.document
+
+    def around(self, current: str) -> dict[str, Profile]:
+        """What one decision tries out, where `current` is in force: all candidates.
+
+        With provisioning parts, each policy stands with each part, and all of them would take too
+        long. All policies are tried with the part in force; the policy in force and the first one
+        with all parts. Two decisions lead from any candidate to any other.
+
+        >>> list(read_portfolio("portfolio:low cost:fifo/edf/tls:+x/-x/dlx").around("edf -x"))
+        ['fifo +x', 'fifo -x', 'fifo dlx', 'edf +x', 'edf -x', 'edf dlx', 'tls -x']
+        """
+        candidates = dict(self.settings.candidates)
+        if not self.document["provisioning"]:
+            return candidates
+        (policy, part), first = current.rsplit(" ", 1), _policy(next(iter(candidates)))
+        return {
+            name: profile
+            for name, profile in candidates.items()
+            if name.endswith(f" {part}") or _policy(name) in (policy, first)
+        }
+
+
+def _policy(name: str) -> str:
+    """The policy in the name of a candidate with a provisioning part."""
+    return name.rsplit(" ", 1)[0]
+
 
 def names_portfolio(given: object) -> bool:
     """Whether a profile is a portfolio.

@@ -99,9 +99,13 @@ def _tenants(work_s: dict[str, float]) -> Pattern:
 
 @dataclass(slots=True)
 class Remembered:
-    """What was decided for a pattern; how often it was found again, and how often it was wrong."""
+    """What was decided for a pattern; how often it was found again, and how often it was wrong.
+
+    Those of `as_good` would have done as well.
+    """
 
     policy: str
+    as_good: frozenset[str] = frozenset()
     confirmed: int = 0
     wrong: int = 0
 
@@ -125,13 +129,20 @@ class PatternMemory:
     def __len__(self) -> int:
         return len(self._known)
 
-    def recall(self, pattern: Pattern) -> str | None:
-        """The policy that was chosen when a queue looked like this; None if it is not known."""
+    def forget(self) -> None:
+        """Forget all patterns."""
+        self._known.clear()
+
+    def recall(self, pattern: Pattern, current: str | None = None) -> str | None:
+        """The policy that was chosen when a queue looked like this; None if it is not known.
+
+        It is the `current` one where that did as well.
+        """
         found = self._known.get(pattern)
         if found is None or found.wrong >= DOUBT:
             return None
         self._known.move_to_end(pattern)
-        return found.policy
+        return current if current in found.as_good else found.policy
 
     def learn(self, pattern: Pattern, policy: str, as_good: Iterable[str] = ()) -> bool:
         """A decision was made for a pattern; False if another one was remembered, and was wrong.
@@ -140,17 +151,19 @@ class PatternMemory:
         """
         if not self._most:
             return True
+        alike = frozenset(as_good)
         found = self._known.get(pattern)
         if found is None:
-            self._known[pattern] = Remembered(policy)
+            self._known[pattern] = Remembered(policy, alike)
             if len(self._known) > self._most:
                 self._known.popitem(last=False)
             return True
         self._known.move_to_end(pattern)
-        if found.policy == policy or found.policy in as_good:
+        if found.policy == policy or found.policy in alike:
             found.confirmed += 1
+            found.as_good = alike
             # A pattern that was right for long may be wrong again now and then.
             found.wrong = max(0, found.wrong - 1) if found.confirmed % 4 == 0 else found.wrong
             return True
-        self._known[pattern] = Remembered(policy, wrong=found.wrong + 1)
+        self._known[pattern] = Remembered(policy, alike, wrong=found.wrong + 1)
         return False

@@ -7,7 +7,6 @@ chosen. So a candidate is corrected by how far its forecasts err beyond those of
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from .scores import Objective, QueryEnd, Schedule
@@ -82,6 +81,12 @@ class Reflection:
         self._all = _Bias()
         self._of: dict[str, _Bias] = {}
 
+    def forget(self) -> None:
+        """Forget what was learnt; forecasts of before are judged no more."""
+        self._open.clear()
+        self._all = _Bias()
+        self._of.clear()
+
     def expect(self, number: int, policy: str, schedule: Schedule, since_s: float) -> None:
         """A decision with this number is in force; `schedule` is the forecast for its policy,
         made at `since_s`.
@@ -119,14 +124,6 @@ class Reflection:
             return 1.0
         beyond = (found.mean - self._all.mean) * found.count / (found.count + PRIOR)
         return min(self._most, max(1 / self._most, math.exp(beyond)))
-
-    def error(self) -> float | None:
-        """How much worse queues went than forecast, in the mean; None if none was judged yet."""
-        return math.expm1(self._all.mean) if self._all.count else None
-
-    def known(self) -> Mapping[str, int]:
-        """How many outcomes are known of each candidate."""
-        return {policy: bias.count for policy, bias in self._of.items()}
 
     def _judge(self, outlooks: list[Outlook]) -> list[Outcome]:
         found = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import InitVar, dataclass, field
+from dataclasses import dataclass, field
 
 from queryard.core.errors import InvalidProfile, unknown_name
 from queryard.policies import for_arrivals, resolve_profile
@@ -31,8 +31,6 @@ class PortfolioSettings:
     in the order of their work. A decision that takes longer than `too_late` x `period_s` is
     dropped. In simulation a decision takes `launch_cost_s` per simulated task. Deciding takes at
     most `share` of a core on average.
-
-    `most_s`, `worlds`, `memory` and `rehearse` are settings of former versions.
     """
 
     candidates: Mapping[str, Profile] = field(default_factory=dict)
@@ -45,24 +43,8 @@ class PortfolioSettings:
     too_late: float = 1.0
     share: float = 0.05
     launch_cost_s: float = 5e-5
-    most_s: InitVar[float | None] = None
-    worlds: InitVar[int] = 1
-    memory: InitVar[float] = 0.0
-    rehearse: InitVar[bool] = False
 
-    def __post_init__(
-        self, most_s: float | None, worlds: int, memory: float, rehearse: bool
-    ) -> None:
-        if worlds != 1 or memory or rehearse:
-            raise InvalidProfile(
-                "PortfolioSettings: worlds, memory and rehearse are gone: they improved no score "
-                "beyond chance (docs/portfolio.md); leave them out"
-            )
-        if most_s is not None and most_s != self.period_s:
-            raise InvalidProfile(
-                "PortfolioSettings: most_s is gone; the longest time between two decisions is "
-                f"period_s: write period_s={most_s:g}"
-            )
+    def __post_init__(self) -> None:
         if not self.candidates:
             raise InvalidProfile("a portfolio needs at least one candidate")
         if not 0 < self.least_s <= self.period_s:

@@ -12,7 +12,7 @@ from typing import Any
 from queryard.core.errors import QueryardError
 from queryard.core.scheduler import Scheduler
 
-from .processes import Process
+from .processes import Allowance, Process
 from .trials import Profile, Trial, try_out
 
 
@@ -30,7 +30,7 @@ class Workers:
         if not 0 < share <= 1:
             raise QueryardError(f"the share of a core must be above 0 and at most 1, got {share!r}")
         self._count = count
-        self._share = share
+        self._allowance = Allowance(share)
         self._processes: list[Process] = []
         self._lock = threading.Lock()
 
@@ -46,7 +46,7 @@ class Workers:
         requests = [partial(try_out, bare, part, **given) for part in dealt]
         with self._lock:
             while len(self._processes) < count:
-                self._processes.append(Process(self._share))
+                self._processes.append(Process(self._allowance))
             with ThreadPoolExecutor(count) as threads:
                 asked = [threads.submit(self._ask, n, of) for n, of in enumerate(requests)]
                 try:
@@ -70,7 +70,7 @@ class Workers:
                 worker.close()
                 if attempt == 2:
                     raise QueryardError(f"a worker of the portfolio died twice: {error}") from error
-                self._processes[number] = Process(self._share)
+                self._processes[number] = Process(self._allowance)
         raise AssertionError("not reached")
 
     def _stop(self) -> None:

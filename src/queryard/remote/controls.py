@@ -68,7 +68,7 @@ class RemoteControls:
         return self.change("cancel-tenant", tenant=name, **more)
 
     def reset_models(self, models: Sequence[str] | None = None, **more: Any) -> dict[str, Any]:
-        """Forget what was learnt of `templates` and `prices`, or of some of them."""
+        """Forget what was learnt: of `templates`, of `prices`, by a `portfolio`; all by default."""
         given = {} if models is None else {"models": list(models)}
         return self.change("reset-models", **given, **more)
 

@@ -13,10 +13,11 @@ import time
 from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
-PARTS = ("driver", "watch", "history", "listeners", "threads", "background")
+PARTS = ("driver", "watch", "history", "listeners", "threads", "background", "portfolio")
 """`driver` decides, `watch` looks at what runs, `history` writes, `listeners` are event loops;
 `threads` do for listeners what blocks: they enter statements and encode rows. What runs in the
-`background` estimates queries, forecasts, and gathers statistics."""
+`background` estimates queries, forecasts, and gathers statistics; the `portfolio` chooses policies,
+its worker process included."""
 
 _BY_NAME = (
     ("queryard-loop", "driver"),
@@ -33,6 +34,7 @@ _BY_NAME = (
     ("queryard-forecaster", "background"),
     ("queryard-statistics", "background"),
     ("queryard-copies", "background"),
+    ("queryard-portfolio", "portfolio"),
 )
 
 
@@ -95,13 +97,17 @@ _LINUX_SCHED_CLOCK = 4 | 2
 _OWN = OwnCpu(thread_clock)
 
 
-def own_cpu() -> dict[str, float]:
+def own_cpu(portfolio_s: float = 0.0) -> dict[str, float]:
     """Processor seconds of this process's own threads so far, by part (`PARTS`).
+
+    `portfolio_s` is what a portfolio has used beside them (`PolicyInForce.beside_cpu_s`).
 
     >>> sorted(own_cpu()) == sorted(PARTS)
     True
     """
-    return _OWN.read()
+    found = _OWN.read()
+    found["portfolio"] += portfolio_s
+    return found
 
 
 def is_listener() -> None:

@@ -56,7 +56,9 @@ class Server:
     async def run(self, announce: Callable[[Addresses], None]) -> None:
         """Serve; `announce` is called once clients can connect."""
         yard = Yard(self.session, self.config, self.tokens)
-        yard.watch(QueryLog(self.config.redact))
+        queries = QueryLog(self.config.redact)
+        yard.watch(queries)
+        self.session.host.tell_problems(queries.problem)
         listeners = Listeners(yard)
         try:
             addresses = await listeners.open(self.config)

@@ -1,4 +1,7 @@
-"""The log line of each query: its id, its tenant, and how it ended. Texts are not logged."""
+"""The log line of each query: its id, its tenant, and how it ended. Texts are not logged.
+
+Errors that failed no query have a line, too.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +43,14 @@ class QueryLog:
             error=told,
             reason=reason or None,
         )
+
+    def problem(self, kind: str, text: str) -> None:
+        """Log an error that failed no query: it may have cost an estimate, or a choice of policy.
+
+        Its text may have words of statements.
+        """
+        told = None if self._redacts else text.partition("\n")[0]
+        log("a problem that failed no query", logging.WARNING, problem=kind, error=told)
 
 
 def _seconds(since_s: float, until_s: float | None) -> float | None:

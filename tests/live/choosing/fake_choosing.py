@@ -8,7 +8,9 @@ from typing import Any
 from queryard.backends.fake import Script
 from queryard.core.model import Node
 from queryard.live import inputs
-from queryard.live.choosing.chooser import Choice, Chooser, Question, verdict
+from queryard.live.choosing.chooser import Chooser
+from queryard.live.choosing.questions import Choice, Question
+from queryard.live.choosing.verdicts import verdict
 from queryard.portfolio.documents import read_portfolio
 from queryard.portfolio.present import try_present
 
@@ -34,8 +36,7 @@ class FakeChoosing:
         cpu_s: float = 0.001,
     ) -> None:
         portfolio = read_portfolio(document)
-        self.candidates = dict(portfolio.settings.candidates)
-        first = dict(next(iter(self.candidates.values())))
+        first = dict(next(iter(portfolio.settings.candidates.values())))
         self.host = FakeHost((Node("local", slots, 4096.0 * MIB),), script, first)
         self.chooser = Chooser(portfolio, 0.0)
         self._answer = answer or (lambda question, candidates: (0.1, tried(question, candidates)))
@@ -62,7 +63,7 @@ class FakeChoosing:
         look = self.chooser.look(now, now, host.coordinator)
         self._follow(look.choice)
         if look.question is not None:
-            after_s, found = self._answer(look.question, self.candidates)
+            after_s, found = self._answer(look.question, dict(look.question.candidates))
             self._coming = now + after_s, look.question, found
 
     def _hear(self, now: float) -> None:
@@ -73,7 +74,7 @@ class FakeChoosing:
             self.chooser.failed(question, str(found), now, self._cpu_s)
             return
         objective = self.chooser.portfolio.settings.objective
-        read = verdict(objective, list(self.candidates), found, question.since_s)
+        read = verdict(objective, list(question.candidates), found, question.since_s)
         self._follow(self.chooser.answered(question, read, now, self._cpu_s))
 
     def _follow(self, choice: Choice | None) -> None:

@@ -12,6 +12,10 @@ from long_forms import examples
 
 from queryard.backends.fake import Script
 from queryard.core.events import PolicyChosen
+from queryard.live.choosing.verdicts import verdict
+from queryard.live.rules import read_rules
+from queryard.live.settings import Bounds
+from queryard.portfolio.documents import read_portfolio
 from queryard.portfolio.patterns import pattern_of
 from queryard.portfolio.present import Untried
 from queryard.portfolio.scores import QueryEnd, Schedule
@@ -372,3 +376,133 @@ def test_sizes_of_a_cluster_are_chosen_as_well(slots):
     assert names == {"fifo +x", "fifo -x"}
     choosing.run(20.0)
     choosing.host.check_idle()
+
+
+def test_under_other_shares_of_tenants_it_goes_on_with_what_it_has_learnt():
+    """The candidate in force stays, with its new profile; so do later choices."""
+    choosing = FakeChoosing(FIRST, by_work({"q1": 20.0}))
+    crowd(choosing)
+    choosing.run(2.0)
+    assert choosing.in_force == "swrd"
+    chooser = choosing.chooser
+    known, made = len(chooser._memory), len(chooser.decisions)
+    shared = read_rules(Bounds(2, 2), {"web": {"weight": 2}}, None, FIRST).portfolio
+    assert shared is not None
+    assert shared.is_same(chooser.portfolio)
+    profile = chooser.follow(shared)
+    assert profile["name"] == "swrd"
+    assert "web" in profile["pools"]["children"]
+    assert (chooser.current, len(chooser._memory), len(chooser.decisions)) == ("swrd", known, made)
+    choice = chooser._switch("fifo", "", choosing.host.now_s)
+    assert "web" in choice.profile["pools"]["children"]
+    assert not shared.is_same(read_portfolio("portfolio:throughput:fifo/swrd"))
+
+
+def test_what_was_learnt_is_forgotten_and_the_policy_in_force_stays():
+    choosing = FakeChoosing(FIRST, Script(work_s=lambda run: 2.0))
+    for _ in range(6):
+        crowd(choosing, (2.0, 2.0, 2.0))
+        choosing.run(choosing.host.now_s + 5.0)
+    crowd(choosing)
+    choosing.run(choosing.host.now_s + 1.0)
+    chooser, in_force = choosing.chooser, choosing.in_force
+    chooser._reflection.expect(999, "swrd", Schedule((QueryEnd("x", 0.0, 1.0, 1.0),)), 0.0)
+    chooser._reflection.ended("x", 5.0)
+    assert len(chooser._memory) > 0
+    assert chooser._reflection.correction("swrd") > 1.0
+    spent_s, told = chooser.budget.spent_s, len(chooser.decisions)
+    chooser.forget()
+    assert len(chooser._memory) == 0
+    assert {chooser._reflection.correction(name) for name in ("fifo", "swrd")} == {1.0}
+    assert (chooser.current, chooser.budget.spent_s, len(chooser.decisions)) == (
+        in_force,
+        spent_s,
+        told,
+    )
+    choosing.run(choosing.host.now_s + 60.0)
+    choosing.host.check_idle()
+
+
+def test_with_provisioning_parts_a_decision_tries_what_is_near_the_one_in_force():
+    """Any candidate can be reached; one decision does not try each policy with each part."""
+    document = {
+        "portfolio": {
+            "objective": "low cost",
+            "candidates": ["fifo", "swrd", "edf"],
+            "provisioning": ["+x", "-x", "dlx"],
+        }
+    }
+    asked: list[set[str]] = []
+
+    def answer(question, candidates):
+        asked.append(set(candidates))
+        best = "edf dlx" if "edf dlx" in candidates else "fifo dlx"
+        return 0.0, [trial(question, name, 1.0 if name == best else 9.0) for name in candidates]
+
+    choosing = FakeChoosing(document, Script(work_s=lambda run: 50.0), answer)
+    crowd(choosing, (50.0, 50.0, 50.0))
+    choosing.run(30.0)
+    assert asked[0] == {"fifo +x", "fifo -x", "fifo dlx", "swrd +x", "edf +x"}
+    assert asked[1] == {"fifo +x", "fifo -x", "fifo dlx", "swrd dlx", "edf dlx"}
+    assert choosing.in_force == "edf dlx"
+    assert {"edf +x", "edf -x", "fifo -x"} < asked[2]
+    tried_then = choosing.chooser.decisions[0].tried
+    assert {each.name for each in tried_then} == asked[0]
+    assert all(each.dropped is None for each in tried_then)
+
+
+def test_an_answer_that_says_nothing_of_the_one_in_force_is_dropped():
+    """A pattern has put another candidate in force since the question."""
+    document = {
+        "portfolio": {
+            "objective": "low cost",
+            "candidates": ["fifo", "swrd"],
+            "provisioning": ["+x", "-x"],
+        }
+    }
+    choosing = FakeChoosing(document, Script(work_s=lambda run: 50.0))
+    crowd(choosing, (50.0, 50.0))
+    chooser = choosing.chooser
+    question = chooser.look(9.0, 9.0, choosing.host.coordinator).question
+    assert question is not None
+    assert "swrd -x" not in question.candidates
+    chooser._switch("swrd -x", "", 9.5)
+    objective = chooser.portfolio.settings.objective
+    found = tried(question, question.candidates)
+    read = verdict(objective, list(question.candidates), found, question.since_s)
+    assert chooser.answered(question, read, 10.0, 0.0) is None
+    assert "came into force from memory" in (chooser.decisions[-1].dropped or "")
+    assert (chooser.current, chooser.asked) == ("swrd -x", None)
+
+
+def test_of_candidates_that_are_as_good_the_one_less_behind_of_late_is_chosen():
+    document = {"portfolio": {"objective": "response", "candidates": ["fifo", "swrd", "edf"]}}
+    chooser = FakeChoosing(document).chooser
+    # Of what nothing is known, the order of candidates decides, not that of their names.
+    alike = {"fifo": 9.0, "swrd": 1.0, "edf": 1.0}
+    assert chooser._steady("edf", alike, alike) == "swrd"
+    chooser._behind["swrd"] = 0.5
+    nearly = {"fifo": 9.0, "swrd": 1.0, "edf": 1.05}
+    assert chooser._steady("swrd", nearly, nearly) == "edf"
+
+
+def test_what_forecasts_were_worth_changes_no_policy_alone():
+    chooser = FakeChoosing(FIRST).chooser
+    corrected = {"fifo": 1.2, "swrd": 1.0}
+    assert chooser._steady("swrd", corrected, {"fifo": 1.0, "swrd": 1.0}) == "fifo"
+    assert chooser._steady("swrd", corrected, {"fifo": 1.05, "swrd": 1.0}) == "swrd"
+
+
+def test_many_small_queries_beside_a_large_one_are_a_reason_to_decide():
+    """They are little work; a decision is due before the period is over."""
+    document = {"portfolio": {**FIRST["portfolio"], "period_s": 50.0}}
+    sizes = {f"q{number}": 0.05 for number in range(4, 40)} | {"q1": 400.0}
+    choosing = FakeChoosing(document, by_work(sizes))
+    crowd(choosing, (400.0, 1.0, 1.0))
+    choosing.run(10.0)
+    assert choosing.chooser.asked is None
+    crowd(choosing, (0.05,) * 12)
+    choosing.tick()
+    question = choosing.chooser.asked
+    assert question is not None
+    assert (question.trigger, question.queries) == ("the queue has changed", 13)

@@ -114,10 +114,14 @@ def test_a_portfolio_can_be_taken_up_and_left_while_queries_run():
         session.use_profile("portfolio")  # the same one goes on
         assert session.host.policy.choosing is choosing
         assert session.policy_state().by == "token ops"
-        session.use_tenants({"web": {"weight": 2}})
-        assert session.host.policy.choosing is not choosing
+        session.use_tenants({"web": {"weight": 2}}, by="token ops", reason="web is busy")
+        # It goes on, within the new shares.
+        assert session.host.policy.choosing is choosing
         assert session.portfolio is not None
+        assert session.policy_state().reason == "web is busy"
         assert "web" in session.profile["pools"]["children"]
+        session.use_profile("portfolio:throughput")  # another one begins anew
+        assert session.host.policy.choosing is not choosing
         session.use_profile("fair")
         assert session.portfolio is None
         assert session.policy_state().portfolio is None

@@ -12,6 +12,9 @@ from engine.native_driving import wait_until
 from queryard.backends.fake import Script
 from queryard.core.model import Node
 from queryard.live import inputs
+from queryard.live.choosing import runner
+from queryard.live.choosing.decisions import PolicyDecision
+from queryard.live.choosing.questions import Look
 from queryard.live.choosing.runner import Choosing
 from queryard.portfolio.documents import read_portfolio
 from queryard.portfolio.processes import Answer
@@ -143,7 +146,10 @@ def test_a_worker_that_cannot_be_started_is_told_and_nothing_else_happens(host):
     wait_until(lambda: bool(problems))
     choosing.close()
     assert "could not be started (no more processes)" in str(problems[0])
-    assert choosing.decisions(9, 0.0) == []
+    told = choosing.decisions(9, 0.0)[-1]
+    assert told["dropped"] == "the worker could not be started (no more processes)"
+    assert told["reason"] == f"fifo stays: {told['dropped']}"
+    assert (told["trigger"], told["waiting"], told["chosen"]) == ("first look", 4, "fifo")
 
 
 def test_it_closes_while_a_worker_hangs(host):
@@ -175,3 +181,90 @@ def test_no_choice_is_made_once_it_is_closed(host):
     before = list(chosen)
     choosing.wake()
     assert chosen == before
+
+
+def test_an_error_while_an_answer_is_read_costs_that_decision(host, monkeypatch):
+    broken = [RuntimeError("a defect")]
+    real = runner.verdict
+
+    def verdict(*given: Any) -> Any:
+        if broken:
+            raise broken.pop()
+        return real(*given)
+
+    monkeypatch.setattr(runner, "verdict", verdict)
+    choosing, chosen = choosing_on(host, [Works()])
+    wait_until(lambda: bool(chosen))
+    choosing.close()
+    first = choosing.decisions(100, 0.0)[-1]
+    assert first["dropped"] == "deciding failed (RuntimeError: a defect)"
+    assert chosen[0] == "swrd"
+
+
+class Deaf:
+    """A driver that answers nothing in time; it comes to what it was asked later."""
+
+    def __init__(self, host: FakeHost) -> None:
+        self.host = host
+        self.is_deaf = True
+        self.late: list[Any] = []
+
+    def ask(self, look: Any) -> Any:
+        if self.is_deaf:
+            self.late.append(look)
+            raise TimeoutError("no answer within 30 s")
+        return look(self.host.coordinator)
+
+
+@pytest.mark.parametrize("comes_to_it", ["never", "later", "in the last moment"])
+def test_a_look_that_the_driver_has_no_time_for_is_made_later(host, comes_to_it):
+    driver = Deaf(host)
+    chosen: list[str] = []
+    began_s = time.monotonic()
+
+    def ask(look: Any) -> Any:
+        if comes_to_it == "in the last moment" and not driver.late:
+            driver.is_deaf = False
+            driver.late.append(look(host.coordinator))
+            raise TimeoutError("no answer within 30 s")
+        return driver.ask(look)
+
+    choosing = Choosing(
+        read_portfolio(DOCUMENT),
+        ask,
+        lambda choice: chosen.append(choice.name),
+        lambda: time.monotonic() - began_s,
+        lambda error: None,
+        Works,
+    )
+    choosing.wake()
+    wait_until(lambda: bool(driver.late))
+    if comes_to_it == "later":
+        wait_until(lambda: choosing._next_s < 1e9)  # it has noticed
+        assert driver.late[0](host.coordinator) == Look()
+    driver.is_deaf = False
+    wait_until(lambda: bool(chosen))
+    choosing.close()
+    assert chosen[0] == "swrd"
+
+
+def test_decisions_are_told_without_the_lock_of_the_driver(host, monkeypatch):
+    choosing, chosen = choosing_on(host, [Works()])
+    wait_until(lambda: bool(chosen))
+    free: list[bool] = []
+    real = PolicyDecision.plain
+
+    def take_the_lock() -> None:
+        with choosing._changed:
+            free.append(True)
+
+    def plain(self: PolicyDecision, ahead_s: float) -> Any:
+        driver = threading.Thread(target=take_the_lock, daemon=True)
+        driver.start()
+        driver.join(30.0)
+        return real(self, ahead_s)
+
+    monkeypatch.setattr(PolicyDecision, "plain", plain)
+    told = choosing.decisions(1, 0.0)
+    choosing.close()
+    assert (len(told), free[:1]) == (1, [True])

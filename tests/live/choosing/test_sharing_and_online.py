@@ -8,7 +8,8 @@ import pytest
 
 from queryard.core.model import Divisible, Job, Node, Phase, Query, Split, Table
 from queryard.core.scheduler import Scheduler
-from queryard.live.choosing.chooser import Chooser, verdict
+from queryard.live.choosing.chooser import Chooser
+from queryard.live.choosing.verdicts import verdict
 from queryard.portfolio.documents import LIVE, read_portfolio
 from queryard.portfolio.present import try_present
 from queryard.sim import Conditions

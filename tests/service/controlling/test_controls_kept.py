@@ -56,7 +56,10 @@ def test_changes_are_made_again_at_the_next_start(tmp_path: Path):
         assert (held.waiting, held.wait_s) == (9, 5.0)
         assert session.paused_by == "ann (backup)"
         ((models, reset_at),) = session.resets
-        assert (models, reset_at) == (("templates", "prices"), before["models_reset_at"])
+        assert (models, reset_at) == (
+            ("templates", "prices", "portfolio"),
+            before["models_reset_at"],
+        )
         assert controls.show() == before
         controls.undo("eve", 2)
         assert weights(session) == {"sales": 2, "web": 1.0}
@@ -207,3 +210,14 @@ def test_changes_of_many_threads_have_numbers_of_their_own(tmp_path: Path):
     with a_server(tmp_path) as (controls, session):
         assert controls.show() == before
         assert {f"t{n}": n + 1.0 for n in range(20)}.items() <= weights(session).items()
+
+
+def test_a_limit_alone_gives_a_tenant_no_share_and_the_policy_stays(tmp_path: Path):
+    with a_server(tmp_path, tenants=None) as (controls, session):
+        controls.change("ann", {"change": "tenant", "tenant": "web", "limits": {"waiting": 3}})
+        assert session.tenants == ()
+        assert session.tenant_limits["web"].waiting == 3
+        (web,) = controls.show()["tenants"]
+        assert (web["name"], web["weight"], web["limits"]["waiting"]) == ("web", 1.0, 3)
+        controls.change("ann", {"change": "tenant", "tenant": "web", "weight": 2})
+        assert weights(session) == {"web": 2}

@@ -9,21 +9,21 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
-from queryard.core.scheduler import Scheduler
+from queryard.core.state import State
 from queryard.portfolio.budget import Budget
 from queryard.portfolio.documents import Portfolio
 from queryard.portfolio.patterns import Pattern, PatternMemory, pattern_of
-from queryard.portfolio.present import Pace, Untried
+from queryard.portfolio.present import Pace
 from queryard.portfolio.reflection import Outcome, Reflection
-from queryard.portfolio.scores import Objective
-from queryard.portfolio.selection import Selector
-from queryard.portfolio.trials import Trial, takes_s
+from queryard.portfolio.selection import BURST, CHANGED, FIRST_LOOK, Selector
+from queryard.portfolio.trials import takes_s
 
 from ..estimates.forecasts import Fork
 from .decisions import PolicyDecision, Tried, told
+from .questions import Choice, Look, Question, View, Wanted
+from .verdicts import Verdict
 
 # How many decisions are kept to be told.
 KEPT = 500
@@ -43,84 +43,6 @@ REMEMBERED = "remembered pattern"
 CHECK = "check of a remembered choice"
 
 
-class View(Protocol):
-    """What is looked at: the coordinator, on its own thread."""
-
-    @property
-    def kernel(self) -> Scheduler: ...
-    def sharers(self) -> dict[str, str]: ...
-
-
-@dataclass(slots=True)
-class Question:
-    """What a worker is asked. `left` are those of its queries that have not ended meanwhile."""
-
-    number: int
-    asked_s: float
-    trigger: str
-    pattern: Pattern
-    fork: Fork
-    queries: int
-    left: set[str]
-    # How many slot-seconds a core-second takes at present.
-    pace: float = 1.0
-
-    @property
-    def since_s(self) -> float:
-        """The time of the fork, from which candidates are simulated."""
-        return self.fork.kernel.state.now
-
-
-class Choice(NamedTuple):
-    """A policy to be followed from now on."""
-
-    name: str
-    profile: Mapping[str, Any]
-    reason: str
-
-
-class Look(NamedTuple):
-    """What follows from a look: a choice from memory, a question, and when to look again.
-
-    `wants_worker` says that there would be a question, if a worker could be asked.
-    """
-
-    choice: Choice | None = None
-    question: Question | None = None
-    next_s: float = math.inf
-    wants_worker: bool = False
-
-
-class Verdict(NamedTuple):
-    """The metrics of each candidate that was tried, and what is wrong with the others."""
-
-    trials: Mapping[str, Trial]
-    vectors: Mapping[str, Mapping[str, float]]
-    # The metrics of the same queries, had all of them ended when the question was asked.
-    lost: Mapping[str, float]
-    dropped: Mapping[str, str]
-
-
-def verdict(objective: Objective, names: Sequence[str], found: object, asked_s: float) -> Verdict:
-    """What a worker has found, whatever it is; it may take a moment with a long queue."""
-    trials: dict[str, Trial] = {}
-    vectors: dict[str, dict[str, float]] = {}
-    dropped = dict.fromkeys(names, "it was not tried")
-    for each in found if isinstance(found, list) else ():
-        if isinstance(each, Untried) and each.name in dropped:
-            dropped[each.name] = each.reason
-        elif isinstance(each, Trial) and each.name in dropped:
-            vector = objective.vector(each.schedule)
-            if all(math.isfinite(value) and value >= 0 for value in vector.values()):
-                trials[each.name], vectors[each.name] = each, vector
-                del dropped[each.name]
-            else:
-                dropped[each.name] = "its schedule has no score"
-    one = next(iter(trials.values()), None)
-    lost = {} if one is None else objective.vector(one.schedule.ended_by(asked_s))
-    return Verdict(trials, vectors, lost, dropped)
-
-
 class Chooser:
     """Decides for one host. `current` is the candidate in force."""
 
@@ -136,15 +58,18 @@ class Chooser:
         self._memory = PatternMemory(portfolio.patterns)
         self._sizes = any("provisioning" in of for of in settings.candidates.values())
         self._asked: Question | None = None
+        self._wanted = Wanted(now, FIRST_LOOK, 0)
         self._numbers = 0
         self._failures = 0
         # What starting a worker costs; what a decision costs per query.
         self._start_cpu_s = START_CPU_S
-        self._query_cpu_s = TRIAL_CPU_S * len(settings.candidates)
+        self._query_cpu_s = TRIAL_CPU_S * len(portfolio.around(self.current))
         # How long an answer usually takes.
         self._usual_s = 0.05
         # By how much each candidate was behind the best one of late, as a share.
         self._behind: dict[str, float] = {}
+        # When the last question was asked, and about how many queries.
+        self._planned = math.inf, 0
         self._pace = Pace()
         self._not_before_s = -math.inf
         # Whether a remembered choice is in force that no decision has checked.
@@ -158,6 +83,27 @@ class Chooser:
     def asked(self) -> Question | None:
         """The question that a worker is thinking about."""
         return self._asked
+
+    def follow(self, portfolio: Portfolio) -> Mapping[str, Any]:
+        """The candidates have other profiles from now on; that of the one in force.
+
+        What was learnt of them stays.
+        """
+        self.portfolio = portfolio
+        self._selector.settings = portfolio.settings
+        return portfolio.settings.candidates[self.current]
+
+    def forget(self) -> None:
+        """Forget what forecasts were worth, what was decided for which queue, and what is usual.
+
+        What decisions cost is known as before, and the policy in force stays.
+        """
+        self._reflection.forget()
+        self._memory.forget()
+        self._selector.usual.clear()
+        self._behind.clear()
+        self._pace = Pace()
+        self._unchecked = False
 
     # --- looking ---------------------------------------------------------------------------------
 
@@ -175,7 +121,7 @@ class Chooser:
         if len(state.queries) < 2 and not self._sizes:
             return Look(next_s=next_s)
         pattern = pattern_of(state)
-        trigger = self._selector.trigger(state, now)
+        trigger = self._selector.trigger(state, now) or self._crowded(state, now)
         # Memory answers where a decision is due; it does not undo one that was just made.
         choice = (
             None if trigger is None else self._recall(pattern, asked_s, now, len(state.queries))
@@ -190,22 +136,42 @@ class Chooser:
         if now < self._not_before_s or self.budget.free_s(now, cost_s) > now:
             return Look(choice, None, next_s)
         if not has_worker:
+            self._wanted = Wanted(now, trigger, len(state.queries))
             return Look(choice, None, next_s, wants_worker=True)
         self._selector.plan(state, now)
+        self._planned = now, len(state.queries)
         self._numbers += 1
         fork = Fork(view.kernel.fork(), view.sharers())
         # Of no use in a trial, and there may be many.
         fork.kernel.state.keys.clear()
         left = set(state.queries)
+        candidates = self.portfolio.around(self.current)
         self._asked = Question(
-            self._numbers, now, trigger, pattern, fork, len(left), left, self._pace.value
+            self._numbers,
+            now,
+            trigger,
+            pattern,
+            fork,
+            len(left),
+            left,
+            candidates,
+            self._pace.value,
         )
         return Look(choice, self._asked, next_s)
 
+    def _crowded(self, state: State, now: float) -> str | None:
+        """Whether many more queries wait than at the last decision, however small they are.
+
+        Many small ones are little work beside one that is large, and have the most to lose.
+        """
+        planned_s, queries = self._planned
+        is_early = now - planned_s < self.portfolio.settings.least_s
+        return CHANGED if len(state.queries) * (1 - BURST) > queries and not is_early else None
+
     def _recall(self, pattern: Pattern, asked_s: float, now: float, queries: int) -> Choice | None:
         """What was decided before for a queue like this, if another policy is in force."""
-        known = self._memory.recall(pattern)
         before = self.current
+        known = self._memory.recall(pattern, before)
         if known is None or known == before:
             return None
         self._numbers += 1
@@ -247,8 +213,12 @@ class Chooser:
         per_query_s = cpu_s / (MORE_QUERIES + question.queries)
         self._query_cpu_s += USUAL * (per_query_s - self._query_cpu_s)
         self.budget.spend(cpu_s, now)
+        why = None
         if not question.left:
             why = "its queries had ended when the answer came"
+        elif self.current not in question.candidates:
+            why = "it was not tried, and came into force from memory before the answer"
+        if why is not None:
             self._tell(question, now, cpu_s, found.dropped, why)
             return None
         return self._decide(question, found, now, cpu_s)
@@ -265,7 +235,7 @@ class Chooser:
         # One that could not be tried is not chosen, and not kept if another one can be.
         for name in found.dropped:
             scores[name] = math.inf
-        chosen = self._steady(selector.best(scores), scores)
+        chosen = self._steady(selector.best(scores), scores, bare)
         margin = self.portfolio.settings.margin
         near = scores[chosen] / (1 - margin)
         as_good = [name for name, score in scores.items() if score <= near]
@@ -287,24 +257,35 @@ class Chooser:
             self._reflection.expect(question.number, chosen, schedule, question.since_s)
         return choice
 
-    def _steady(self, best: str, scores: Mapping[str, float]) -> str:
-        """The best one; the first candidate, where it is only as good as the one in force, comes
-        back unless it was clearly behind of late.
+    def _steady(self, best: str, scores: Mapping[str, float], bare: Mapping[str, float]) -> str:
+        """The best one, or one as good that was less behind of late, in the order of candidates.
 
-        Else two that are nearly as good would take turns, and the next queue would find the worse.
+        A small queue does not tell all of them apart, and the next one may: two that are nearly as
+        good would take turns, and the next queue would find the worse. So the first candidate,
+        where it is only as good as the one in force, comes back unless it was clearly behind.
+
+        What forecasts were worth says little of another load, and so it changes no policy alone:
+        `bare` scores, without corrections, must be better, too.
         """
-        before = self.current
-        is_return = best != before and scores[best] > scores[before] * (
-            1 - self.portfolio.settings.margin
-        )
+        before, margin = self.current, self.portfolio.settings.margin
+        is_return = best != before and scores[best] > scores[before] * (1 - margin)
         least = min(scores.values())
         for name, score in scores.items():
             behind = min(MOST_BEHIND, score / least - 1) if least > 0 else 0.0
             known = self._behind.get(name, behind)
             self._behind[name] = known + LATEST * (behind - known)
-        if is_return and self._behind[best] > self._behind[before] + CLEARLY:
-            return before
-        return best
+        if best == before:
+            return best
+        if is_return:
+            is_behind = self._behind[best] > self._behind[before] + CLEARLY
+            return before if is_behind else best
+        as_good = [
+            name
+            for name in scores
+            if scores[name] <= scores[best] / (1 - margin)
+            and bare.get(name, math.inf) < bare.get(before, math.inf)
+        ]
+        return min(as_good, key=lambda name: self._behind[name], default=before)
 
     def failed(
         self,
@@ -318,7 +299,7 @@ class Chooser:
         if question is not self._asked:
             return
         self._asked = None
-        self.wait_after_failure(now, cpu_s)
+        self._wait_after_failure(now, cpu_s)
         self._tell(question, now, cpu_s, dropped or {}, why)
 
     def started(self, cpu_s: float, now: float) -> None:
@@ -326,7 +307,27 @@ class Chooser:
         self._start_cpu_s = cpu_s
         self.budget.spend(cpu_s, now)
 
-    def wait_after_failure(self, now: float, cpu_s: float) -> None:
+    def not_started(self, why: str, now: float, cpu_s: float) -> None:
+        """There is no worker for the decision that was due, which costs that decision."""
+        self._wait_after_failure(now, cpu_s)
+        wanted = self._wanted
+        self._numbers += 1
+        self.decisions.append(
+            PolicyDecision(
+                number=self._numbers,
+                time_s=now,
+                trigger=wanted.trigger,
+                waiting=wanted.queries,
+                before=self.current,
+                chosen=self.current,
+                reason=f"{self.current} stays: {why}",
+                took_s=now - wanted.at_s,
+                cpu_s=cpu_s,
+                dropped=why,
+            )
+        )
+
+    def _wait_after_failure(self, now: float, cpu_s: float) -> None:
         """Ask no worker for a while: one has failed, or has not started."""
         self._failures += 1
         wait_s = min(MOST_AGAIN_S, AGAIN_S * 2 ** (min(self._failures, 10) - 1))

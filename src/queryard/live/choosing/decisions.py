@@ -90,6 +90,8 @@ def told(scores: Mapping[str, float], before: str, chosen: str, margin: float, q
     'tls scores 6.00 over 12 queries, 25 % less than fifo (8.00)'
     >>> told({"fifo": 8.0, "tls": 7.5}, "fifo", "fifo", 0.1, 12)
     'fifo stays (8.00 over 12 queries): tls is better by 6 %, less than the margin of 10 %'
+    >>> told({"fifo": 8.0, "tls": 6.0}, "fifo", "fifo", 0.1, 12)
+    'fifo stays (8.00 over 12 queries): tls is better by 25 %, only by what forecasts were worth'
     """
     own, over = readable.score(scores[chosen]), f"over {readable.several(queries, 'query')}"
     if chosen != before:
@@ -105,7 +107,7 @@ def told(scores: Mapping[str, float], before: str, chosen: str, margin: float, q
     if scores[best] >= scores[chosen]:
         return f"{chosen} stays: no candidate is better ({own} {over})"
     gain = 1 - scores[best] / scores[chosen]
-    return (
-        f"{chosen} stays ({own} {over}): {best} is better by {100 * gain:.0f} %, less than the "
-        f"margin of {100 * margin:.0f} %"
-    )
+    why = f"less than the margin of {100 * margin:.0f} %"
+    if gain >= margin:
+        why = "only by what forecasts were worth"
+    return f"{chosen} stays ({own} {over}): {best} is better by {100 * gain:.0f} %, {why}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -19,9 +19,11 @@ from typing import Any, Protocol, TypeVar
 from queryard.core.errors import QueryardError
 from queryard.portfolio.documents import Portfolio
 from queryard.portfolio.present import try_present
-from queryard.portfolio.processes import Answer, Process, ready
+from queryard.portfolio.processes import Allowance, Answer, Process, ready
 
-from .chooser import Choice, Chooser, Look, Question, View, verdict
+from .chooser import Chooser
+from .questions import Choice, Look, Question, View
+from .verdicts import verdict
 
 T = TypeVar("T")
 # A look follows a submission soon, but not each of many.
@@ -30,11 +32,16 @@ SOON_S = 0.05
 LOOKING_SHARE = 0.01
 # What one decision may take in all; a long queue is not followed to its end.
 MOST_CPU_S = 2.0
-# The share of a core is kept to by waiting between decisions. One under way is wanted soon.
+# The share of a core is kept to by waiting between decisions. One under way is wanted soon: over a
+# queue of fifty, 0.1 s, it may use a core; a longer one leaves half of it to queries. One that
+# spins is ended by the system, whatever becomes of this process.
+ALLOWANCE = Allowance(share=0.5, at_once_s=0.25, cpu_s=2 * MOST_CPU_S, memory_bytes=float(1 << 30))
 NICE = 1
 # How long a worker may take to start: it loads modules.
 START_LATE_S = 30.0
 CLOSE_S = 3.0
+# After an error of its own it looks again so much later.
+AGAIN_S = 1.0
 
 
 class Worker(Protocol):
@@ -52,6 +59,10 @@ class _Reply:
     question: Question | None
     answer: Answer | None = None
     error: str = ""
+
+
+class WorkerNotStarted(QueryardError):
+    """A portfolio has no worker, and makes no decision until there is one."""
 
 
 class Choosing:
@@ -75,7 +86,7 @@ class Choosing:
         self._choose = choose
         self._now = now
         self._failed = failed
-        self._start = start or partial(Process, nice=NICE)
+        self._start = start or partial(Process, ALLOWANCE, NICE)
         self._chooser = Chooser(portfolio, now())
         # Guards the chooser, and is never held for long.
         self._changed = threading.Condition()
@@ -85,7 +96,8 @@ class Choosing:
         self._worker: Worker | None = None
         # What the worker of now had used when it was last heard of.
         self._seen_cpu_s = 0.0
-        self._own_cpu_s = 0.0
+        # Of what deciding has cost: what no budget knows of yet, and what was used beside.
+        self._own_cpu_s = self._beside_cpu_s = 0.0
         # Since when a worker starts; never, if none does.
         self._starting_s = math.inf
         self._question: Question | None = None
@@ -107,11 +119,25 @@ class Choosing:
         with self._changed:
             self._chooser.ended(query, end_s, work_s, held_s)
 
+    def follow(self, portfolio: Portfolio, choose: Callable[[Mapping[str, Any]], None]) -> None:
+        """Go on as the same portfolio whose candidates have other profiles: those of other shares
+        of tenants. `choose` has the one in force followed with its new profile.
+        """
+        with self._changed:
+            self.portfolio = portfolio
+            choose(self._chooser.follow(portfolio))
+
+    def forget(self) -> None:
+        """Forget what was learnt from queries and decisions; decisions go on being told."""
+        with self._changed:
+            self._chooser.forget()
+
     def decisions(self, limit: int, ahead_s: float) -> list[dict[str, Any]]:
         """The last ones as plain data, the latest first."""
         with self._changed:
-            latest = islice(reversed(self._chooser.decisions), max(0, limit))
-            return [each.plain(ahead_s) for each in latest]
+            latest = list(islice(reversed(self._chooser.decisions), max(0, limit)))
+        # Without the lock, for which the driver would wait.
+        return [each.plain(ahead_s) for each in latest]
 
     @property
     def current(self) -> str:
@@ -122,6 +148,11 @@ class Choosing:
     def cpu_s(self) -> float:
         """The processor seconds of all decisions so far, those of workers included."""
         return self._chooser.budget.spent_s
+
+    @property
+    def beside_cpu_s(self) -> float:
+        """Of these, those of workers, and of threads that live for one question."""
+        return self._beside_cpu_s
 
     @property
     def worker(self) -> Worker | None:
@@ -135,6 +166,7 @@ class Choosing:
             worker, self._worker = self._worker, None
             self._changed.notify_all()
         if worker is not None:
+            self._beside_cpu_s += self._unseen_s(worker) or 0.0
             worker.kill()
         if self._thread is not threading.current_thread():
             self._thread.join(CLOSE_S)
@@ -150,9 +182,10 @@ class Choosing:
                     self._changed.wait(self._timeout_s(looked_s + pause_s))
                 if self._closed:
                     return
-                replies, self._replies = self._replies, []
+                # One by one, so that an error costs no other one.
+                reply = self._replies.pop(0) if self._replies else None
             try:
-                for reply in replies:
+                if reply is not None:
                     self._take(reply)
                 self._give_up_late()
                 now = self._now()
@@ -160,10 +193,20 @@ class Choosing:
                     pause_s = max(SOON_S, self._look() / LOOKING_SHARE)
                     looked_s = self._now()
             except Exception as error:
-                # A host that closes answers no more.
-                if not self._closed:
-                    self._failed(error)
-                self._next_s, looked_s = math.inf, self._now()
+                self._recover(error)
+                looked_s, pause_s = self._now(), AGAIN_S
+
+    def _recover(self, error: Exception) -> None:
+        """A defect of Queryard's own costs the decision under way; looking goes on."""
+        # A host that closes answers no more.
+        if not self._closed:
+            self._failed(error)
+        with self._changed:
+            asked, now = self._chooser.asked, self._now()
+            if asked is not None and asked is not self._question:  # no worker thinks about it
+                why = f"deciding failed ({type(error).__name__}: {error})"
+                self._chooser.failed(asked, why, now, self._own())
+        self._next_s = now + AGAIN_S
 
     def _timeout_s(self, earliest_s: float) -> float | None:
         """Until the next look, or until an answer is late."""
@@ -181,17 +224,29 @@ class Choosing:
         """Look at the queue; how long that has kept the driver."""
         asked_s, took_s = self._now(), 0.0
         has_worker = self._worker is not None and self._starting_s == math.inf
+        made: list[Look] = []
+        is_given_up = False
 
         def look(view: View) -> Look:
             nonlocal took_s
             began_s = time.thread_time()
             with self._changed:
-                found = self._chooser.look(asked_s, self._now(), view, has_worker)
+                # Nothing waits for its answer any more.
+                if is_given_up:
+                    return Look()
+                made.append(self._chooser.look(asked_s, self._now(), view, has_worker))
             took_s = time.thread_time() - began_s
-            return found
+            return made[0]
 
         self._woken = False
-        found = self._ask(look)
+        try:
+            self._ask(look)
+        except Exception:
+            with self._changed:
+                is_given_up = True
+            if not made:
+                raise
+        found = made[0]
         with self._changed:
             self._own_cpu_s += took_s
             self._next_s = found.next_s
@@ -207,8 +262,9 @@ class Choosing:
 
     def _beside(self, question: Question | None) -> None:
         """Ask a worker something, or start one, on another thread."""
-        work = self._start_worker if question is None else partial(self._put, question)
-        threading.Thread(target=work, name="queryard-trials", daemon=True).start()
+        threading.Thread(
+            target=self._work, args=(question,), name="queryard-trials", daemon=True
+        ).start()
 
     def _take(self, reply: _Reply) -> None:
         """What a worker has answered."""
@@ -235,9 +291,8 @@ class Choosing:
 
     def _decide(self, question: Question, answer: Answer) -> None:
         began_s = time.thread_time()
-        settings = self.portfolio.settings
-        names = list(settings.candidates)
-        found = verdict(settings.objective, names, answer.found, question.since_s)
+        objective = self.portfolio.settings.objective
+        found = verdict(objective, list(question.candidates), answer.found, question.since_s)
         with self._changed:
             cpu_s = self._used_s(answer) + self._own() + time.thread_time() - began_s
             choice = self._chooser.answered(question, found, self._now(), cpu_s)
@@ -247,15 +302,22 @@ class Choosing:
 
     def _used_s(self, answer: Answer) -> float:
         """What the worker has used since it was last heard of."""
-        used_s, self._seen_cpu_s = answer.cpu_s - self._seen_cpu_s, answer.cpu_s
-        return max(0.0, used_s)
+        used_s = max(0.0, answer.cpu_s - self._seen_cpu_s)
+        self._seen_cpu_s = answer.cpu_s
+        self._beside_cpu_s += used_s
+        return used_s
+
+    def _unseen_s(self, worker: Worker) -> float | None:
+        """The same for one that does not answer; None where that cannot be seen."""
+        used_s = worker.cpu_s()
+        return None if used_s is None else max(0.0, used_s - self._seen_cpu_s)
 
     def _give_up_late(self) -> None:
         if self._now() < self._late_s():
             return
         question, self._question = self._question, None
         if question is None:
-            self._fail(None, f"it has not started within {START_LATE_S:g} s")
+            self._fail(None, f"the worker has not started within {START_LATE_S:g} s")
         else:
             self._fail(question, f"the worker gave no answer within {self.portfolio.late_s:g} s")
 
@@ -264,9 +326,10 @@ class Choosing:
         began_s = self._starting_s if question is None else question.asked_s
         with self._changed:
             worker, self._worker = self._worker, None
-        used_s = None if worker is None else worker.cpu_s()
-        # Where it cannot be seen, it is no more than the time that has passed.
-        cpu_s = self._now() - began_s if used_s is None else max(0.0, used_s - self._seen_cpu_s)
+        cpu_s = None if worker is None else self._unseen_s(worker)
+        if cpu_s is None:  # it is no more than the time that has passed
+            cpu_s = self._now() - began_s
+        self._beside_cpu_s += cpu_s
         self._seen_cpu_s = 0.0
         self._starting_s = math.inf
         if worker is not None:
@@ -276,8 +339,8 @@ class Choosing:
             if question is not None:
                 self._chooser.failed(question, why, self._now(), cpu_s)
                 return
-            self._chooser.wait_after_failure(self._now(), cpu_s)
-        self._failed(QueryardError(f"the worker of the portfolio: {why}"))
+            self._chooser.not_started(why, self._now(), cpu_s)
+        self._failed(WorkerNotStarted(f"portfolio: {why}"))
 
     def _own(self) -> float:
         """What this process has used for decisions since it was last asked."""
@@ -286,7 +349,17 @@ class Choosing:
 
     # --- on a thread per question ----------------------------------------------------------------
 
-    def _start_worker(self) -> None:
+    def _work(self, question: Question | None) -> None:
+        reply = self._start_worker() if question is None else self._put(question)
+        with self._changed:
+            used_s = time.thread_time()
+            self._own_cpu_s += used_s
+            self._beside_cpu_s += used_s
+            if reply is not None:
+                self._replies.append(reply)
+                self._changed.notify_all()
+
+    def _start_worker(self) -> _Reply | None:
         reply = _Reply(None)
         try:
             worker = self._start()
@@ -295,30 +368,21 @@ class Choosing:
                     self._worker = worker
             if self._closed:
                 worker.kill()
-                return
+                return None
             reply.answer = worker.ask(ready)
         except Exception as error:
-            reply.error = f"it could not be started ({error})"
-        self._hear(reply)
+            reply.error = f"the worker could not be started ({error})"
+        return reply
 
-    def _put(self, question: Question) -> None:
-        began_s = time.thread_time()
+    def _put(self, question: Question) -> _Reply | None:
         reply = _Reply(question)
         worker = self._worker
         try:
             if worker is None:
-                return  # it is closed
+                return None  # it is closed
             kernel = question.fork.without_sharers()
-            candidates = dict(self.portfolio.settings.candidates)
-            request = partial(try_present, kernel, candidates, MOST_CPU_S, question.pace)
+            request = partial(try_present, kernel, question.candidates, MOST_CPU_S, question.pace)
             reply.answer = worker.ask(request)
         except Exception as error:
             reply.error = f"the worker failed ({error})"
-        with self._changed:
-            self._own_cpu_s += time.thread_time() - began_s
-        self._hear(reply)
-
-    def _hear(self, reply: _Reply) -> None:
-        with self._changed:
-            self._replies.append(reply)
-            self._changed.notify_all()
+        return reply

@@ -10,6 +10,7 @@ from queryard.core.errors import QueryardError, unknown_name
 from queryard.core.tenants import SHARES, read_tenant
 from queryard.live.admission.limits import FIELDS as LIMITS
 from queryard.live.admission.limits import read_limits
+from queryard.live.operated import MODELS
 
 from ..problems import InvalidRequest
 from .steered import Key, tenant_key
@@ -18,7 +19,6 @@ What = Literal[
     "profile", "tenant", "pause", "resume", "drain", "open", "cancel-tenant", "reset-models"
 ]
 WHAT: tuple[What, ...] = get_args(What)
-MODELS = ("templates", "prices")
 LONGEST_REASON = 200
 _LIMIT_FIELDS = {"waiting": "waiting", "wait": "wait_s", "memory": "memory_bytes"}
 _ARGUMENTS: Mapping[What, tuple[str, ...]] = {

@@ -161,7 +161,7 @@ class Controls:
 
     def _reset(self, by: str, asked: Asked) -> Change:
         """Forget what was learnt; that cannot be taken back, since it is learnt anew at once."""
-        text = f"reset what was learnt: {' and '.join(asked.models)}"
+        text = f"reset what was learnt: {', '.join(asked.models)}"
         change = self._steering.note(
             by, RESET, text, None, {"models": list(asked.models)}, asked.reason
         )

@@ -57,6 +57,7 @@ def tenants_named(session: Session, tokens: TokenStore) -> set[str]:
     """Tenants that are named anywhere."""
     return {
         *(tenant.name for tenant in session.tenants),
+        *session.tenant_limits,
         *(info.tenant for info in tokens.list()),
         *(view.tenant for view in session.queries()),
     }

@@ -56,13 +56,16 @@ class FromFile(NamedTuple):
 def tenants_with(said: FromFile, changed: Mapping[Key, Any]) -> Tenants:
     """The tenants of the file with what controls have changed of them.
 
+    A limit alone gives a tenant no share: the policy stays as it is.
+
     >>> said = FromFile("fair", Tenants((Tenant("sales", 2),)), Limits())
     >>> found = tenants_with(said, {("tenant", "web", "waiting"): 5})
     >>> [tenant.name for tenant in found.shares], found.limits["web"].waiting
-    (['sales', 'web'], 5)
+    (['sales'], 5)
     """
     names = [tenant.name for tenant in said.tenants.shares]
-    names += [key[1] for key in changed if key[0] == "tenant"]
+    of_tenants = [key for key in changed if key[0] == "tenant"]
+    names += [name for _, name, field in of_tenants if field in SHARES]
 
     def value(name: str, field: str) -> Any:
         key = tenant_key(name, field)
@@ -70,7 +73,8 @@ def tenants_with(said: FromFile, changed: Mapping[Key, Any]) -> Tenants:
 
     shares: list[Tenant] = []
     limits: dict[str, Limits] = {}
-    for name in dict.fromkeys([*names, *said.tenants.limits]):
+    limited = (*said.tenants.limits, *(key[1] for key in of_tenants))
+    for name in dict.fromkeys([*names, *limited]):
         if name in names:
             shares.append(Tenant(name, *(value(name, field) for field in SHARES)))
         held = Limits(*(value(name, field) for field in LIMITS))

@@ -161,10 +161,11 @@ class Figures(Collector):
         )
         cpu = CounterMetricFamily(
             "queryard_own_cpu_seconds",
-            "Processor time of the server's own threads, without what queries take.",
+            "Processor time of the server itself, without what queries take.",
             labels=["part"],
         )
-        for part, seconds in own_cpu().items():
+        beside_s = yard.session.host.policy.beside_cpu_s
+        for part, seconds in own_cpu(beside_s).items():
             cpu.add_metric([part], seconds)
         yield cpu
 

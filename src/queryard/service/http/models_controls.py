@@ -55,7 +55,7 @@ class ChangeBody(BaseModel):
         default=None, description="A share of all slots; null: as without changes."
     )
     limits: LimitsChange | None = Field(default=None, description="Null: no limits at all.")
-    models: list[Literal["templates", "prices"]] | None = Field(
+    models: list[Literal["templates", "prices", "portfolio"]] | None = Field(
         default=None, description="What is to be learnt anew; all by default."
     )
 

@@ -40,7 +40,7 @@ class Sampler:
         at, now_s = time.time(), time.monotonic()
         totals = {
             "process_cpu": time.process_time(),
-            **own_cpu(),
+            **own_cpu(self._session.host.policy.beside_cpu_s),
             "decide_s": load.decide_s,
             "decisions": load.decisions,
         }
