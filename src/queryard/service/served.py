@@ -11,7 +11,7 @@ from typing import Protocol, Unpack
 from queryard.core.errors import QueryardError
 from queryard.engine.classify import Classified, classify
 from queryard.engine.describing import Described
-from queryard.engine.errors import NotAllowed, QueryCancelled
+from queryard.engine.errors import NeedsSession, NotAllowed, QueryCancelled
 from queryard.engine.native import Parameters
 from queryard.live.amounts import as_age
 from queryard.live.client import Client, check_types
@@ -323,7 +323,7 @@ def check_stateless(statement: Classified) -> None:
     >>> check_stateless(classify("SELECT 1")[0])
     >>> check_stateless(classify("BEGIN")[0])
     Traceback (most recent call last):
-    queryard.engine.errors.NotAllowed: BEGIN changes the state of a session, which later \
+    queryard.engine.errors.NeedsSession: BEGIN changes the state of a session, which later \
 requests do not share; open a session and name it, or send the statement over PostgreSQL
     """
     words = statement.words
@@ -335,7 +335,7 @@ requests do not share; open a session and name it, or send the statement over Po
     sets = kind == "PRAGMA" and "=" in words
     if kind in _OF_A_SESSION or makes or sets or words[0] == "deallocate":
         what = " ".join(words[: 2 if makes else 1]).upper()
-        raise NotAllowed(
+        raise NeedsSession(
             f"{what} changes the state of a session, which later requests do not share; open a "
             "session and name it, or send the statement over PostgreSQL"
         )
