@@ -20,6 +20,7 @@ const VIEWS = [
   ["controls", "t", "Controls", true],
 ];
 const THEMES = ["auto", "light", "dark"];
+const AGAIN_MS = 1000;
 
 export class Frame {
   constructor(who, signal) {
@@ -55,6 +56,7 @@ export class Frame {
     addEventListener("hashchange", () => this.route(), options);
     addEventListener("keydown", (event) => this.key(event), options);
     live.addEventListener("now", () => this.beat(), options);
+    live.addEventListener("now", () => this.preload(), { once: true, signal });
     connection.addEventListener("lost", () => this.lost(), options);
     connection.addEventListener("back", () => show(this.banner, false), options);
     signal.addEventListener("abort", () => {
@@ -73,20 +75,44 @@ export class Frame {
       location.replace("#/now");
       return;
     }
-    this.leave?.abort();
-    const leave = (this.leave = new AbortController());
+    const asked = (this.asked = {});
     this.openMenu(false);
+    // The view of before goes on until the next one is there.
+    const view = await this.loaded(name, asked);
+    if (view === null || asked !== this.asked || this.signal.aborted) return;
+    this.leave?.abort();
+    this.leave = new AbortController();
     for (const [key, link] of this.links) {
       if (key === name) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
-    const view = await import(`./views/${name}.js`);
-    if (leave.signal.aborted || this.signal.aborted) return;
     const argument = rest.map(decoded).join("/");
     document.title = `${argument || this.links.get(name)?.textContent || view.title} · Queryard`;
     scrollTo(0, 0);
     fill(this.main);
-    view.mount(this.main, { who: this.who, isAdmin: this.who.role === "admin", signal: leave.signal, argument });
+    view.mount(this.main, { who: this.who, isAdmin: this.who.role === "admin", signal: this.leave.signal, argument });
+  }
+
+  // The module of a view. If it cannot be had now, the view is opened later, unless another one is
+  // asked for meanwhile.
+  async loaded(name, asked) {
+    try {
+      return await import(`./views/${name}.js`);
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error; // of the module itself
+      const again = () => asked === this.asked && !this.signal.aborted && this.route();
+      if (state().isLost) connection.addEventListener("back", again, { once: true, signal: this.signal });
+      else setTimeout(again, AGAIN_MS);
+      return null;
+    }
+  }
+
+  // All views are loaded once there is time, so that each opens without the server.
+  preload() {
+    const names = ["query", ...this.links.keys()];
+    const load = () => names.forEach((name) => import(`./views/${name}.js`).catch(() => null));
+    if ("requestIdleCallback" in window) requestIdleCallback(load);
+    else setTimeout(load, AGAIN_MS);
   }
 
   openMenu(on = !this.side.classList.contains("open")) {
