@@ -9,7 +9,7 @@ import { ends, windowChoice } from "../windows.js";
 
 export const title = "Performance";
 
-export const KEYS = [["tenant", "tenant"], ["template", "template"], ["size", "size"]];
+const KEYS = [["tenant", "tenant"], ["template", "template"], ["size", "size"]];
 
 export function performanceColumns(by) {
   return [
