@@ -27,6 +27,7 @@ export class Frame {
     this.who = who;
     this.signal = signal;
     this.leave = null;
+    this.failures = new Map();
     this.main = h("main", { id: "main", tabindex: "-1" });
     this.links = new Map(VIEWS.filter(([, , , admin]) => !admin || who.role === "admin")
       .map(([name, key, title]) => [name, h("a", { href: `#/${name}`, title: `g ${key}` }, title)]));
@@ -97,7 +98,7 @@ export class Frame {
   // asked for meanwhile.
   async loaded(name, asked) {
     try {
-      return await import(`./views/${name}.js`);
+      return await this.module(name);
     } catch (error) {
       if (!(error instanceof TypeError)) throw error; // of the module itself
       const again = () => asked === this.asked && !this.signal.aborted && this.route();
@@ -107,10 +108,20 @@ export class Frame {
     }
   }
 
+  // A browser remembers an address of a module that has failed, so the next try has another address.
+  async module(name) {
+    const failures = this.failures.get(name) ?? 0;
+    try {
+      return await import(`./views/${name}.js${failures ? `?again=${failures}` : ""}`);
+    } catch (error) {
+      this.failures.set(name, failures + 1);
+      throw error;
+    }
+  }
+
   // All views are loaded once there is time, so that each opens without the server.
   preload() {
-    const names = ["query", ...this.links.keys()];
-    const load = () => names.forEach((name) => import(`./views/${name}.js`).catch(() => null));
+    const load = () => ["query", ...this.links.keys()].forEach((name) => this.module(name).catch(() => null));
     if ("requestIdleCallback" in window) requestIdleCallback(load);
     else setTimeout(load, AGAIN_MS);
   }

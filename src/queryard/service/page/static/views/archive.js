@@ -4,8 +4,8 @@ import { address, get, insist } from "../api.js";
 import { h } from "../dom.js";
 import { clock, count, seconds, several } from "../format.js";
 import { button, chip, dataTable, notice, panel, queryLink } from "../parts.js";
+import { performanceColumns } from "../performance_columns.js";
 import { sqlLine } from "../sqltext.js";
-import { performanceColumns } from "./performance.js";
 
 export const title = "Archive";
 const PAGE = 100;
