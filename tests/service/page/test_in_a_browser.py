@@ -115,6 +115,12 @@ def test_what_if_compares_policies_in_a_table_and_figures(admin):
         state="attached", timeout=60_000
     )
     assert admin.locator("td", has_text=re.compile("^fifo$")).count() == 1
+    widths = admin.locator(".figures img").evaluate_all(
+        "async images => { await Promise.all(images.map(each => each.decode())); "
+        "return images.map(each => each.naturalWidth); }"
+    )
+    assert widths
+    assert min(widths) > 100
 
 
 def test_a_running_query_is_shown_opened_and_cancelled(admin, slow):
@@ -335,11 +341,29 @@ def test_the_policy_refuses_script_that_got_in_all_the_same(browser, server):
 # --- many ----------------------------------------------------------------------------------------
 
 
+def filters_look_through_all(page, others: int) -> None:
+    """One query of sales waits behind all others, which are more than are listed."""
+    all_of_them = f"{others + 2:,}".replace(",", ".")
+    page.get_by_role("button", name="sales").click()
+    page.get_by_role("heading", name=re.compile(f"Waiting · 1 of {all_of_them}")).wait_for()
+    page.locator("table.waiting tr", has_text="behind all others").wait_for()
+    assert page.locator("table.waiting tbody tr").count() == 1
+    page.get_by_label("Filter queries").fill("behind all")
+    page.get_by_text("None of the first 200 matches.").wait_for()
+    page.get_by_text("the filter does not look at them").wait_for()
+    page.get_by_label("Filter queries").fill("")
+    page.locator("table.waiting tbody tr").nth(199).wait_for()
+
+
 def many_waiting(browser, tmp_path, number: int) -> None:
     from queryard.service.config import ServiceLimits
 
     limits = ServiceLimits(statements_per_s=1e6, open_results=10_000)
-    with a_server(tmp_path, limits=limits) as server, server.client("root") as root:
+    session = {"profile": "fifo"}
+    with (
+        a_server(tmp_path, limits=limits, session=session) as server,
+        server.client("root") as root,
+    ):
         root.post("/v1/controls", json={"change": "pause"})
         for each in range(number):
             root.post("/v1/queries", json={"sql": f"SELECT {each} FROM numbers"})
@@ -356,7 +380,11 @@ def many_waiting(browser, tmp_path, number: int) -> None:
                 "heading", name=re.compile(f"Waiting · {number + 1:,}".replace(",", "."))
             ).wait_for()
             assert handle.evaluate("row => row.isConnected"), "rows stay, and are not made anew"
-            root.post("/v1/controls", json={"change": "cancel-tenant", "tenant": "ops"})
+            with server.client("ann") as ann:
+                ann.post("/v1/queries", json={"sql": "SELECT 'behind all others' FROM numbers"})
+            filters_look_through_all(page, number)
+            for tenant in ("ops", "sales"):
+                root.post("/v1/controls", json={"change": "cancel-tenant", "tenant": tenant})
             page.get_by_text("No query waits.").wait_for()
 
 

@@ -38,9 +38,9 @@ function oneDay(root, told, { argument: day, signal }) {
   const performance_ = dataTable(performanceColumns("tenant"), { empty: "No query has ended.", caption: "Performance by tenant" });
   const queries = dataTable([
     { name: "Query", cell: (query) => queryLink(query.id) },
-    { name: "At", cell: (query) => clock(query.submitted_at) },
-    { name: "Tenant", cell: (query) => query.tenant },
-    { name: "Status", cell: (query) => chip(query.status) },
+    { name: "At", class: "whole", cell: (query) => clock(query.submitted_at) },
+    { name: "Tenant", class: "whole", cell: (query) => query.tenant },
+    { name: "Status", class: "whole", cell: (query) => chip(query.status) },
     { name: "Waited", class: "num", cell: (query) => seconds(query.waited_s) },
     { name: "Work", class: "num", cell: (query) => seconds(query.work_s) },
     { name: "Statement", class: "k-statement", cell: (query) => h("span", { class: "sql", title: query.sql }, sqlLine(query.sql ?? "")) },
