@@ -146,8 +146,7 @@ def sql(photos: Photographer) -> None:
 
 def controls(photos: Photographer) -> None:
     with photos.view("controls") as page:
-        page.get_by_label("follow").select_option("portfolio")
-        page.get_by_role("button", name="Follow", exact=True).click()
+        page.get_by_label("reason").fill("the end of the quarter")
         weight = page.get_by_label("weight of analysts", exact=True)
         weight.fill("3")
         weight.press("Enter")
@@ -155,6 +154,13 @@ def controls(photos: Photographer) -> None:
         page.mouse.click(5, 400)
         page.wait_for_timeout(500)
         keep(page, "controls")
+
+
+def performance(photos: Photographer) -> None:
+    with photos.view("performance") as page:
+        page.get_by_label("the last").select_option("900")
+        page.wait_for_timeout(2000)
+        keep(page, "performance")
 
 
 def whatif(photos: Photographer) -> None:
@@ -170,6 +176,11 @@ def whatif(photos: Photographer) -> None:
         keep(page, "whatif")
 
 
+def today() -> str:
+    """Days of the archive are those of UTC."""
+    return time.strftime("%Y-%m-%d", time.gmtime())
+
+
 def ways(photos: Photographer, link: str) -> dict[str, Callable[[], None]]:
     """How each image is made, in an order in which all have something to show."""
     return {
@@ -181,6 +192,11 @@ def ways(photos: Photographer, link: str) -> dict[str, Callable[[], None]]:
         "controls": lambda: controls(photos),
         "whatif": lambda: whatif(photos),
         "scheduler": lambda: photos.take("scheduler", "scheduler"),
+        "cluster": lambda: photos.take("cluster", "cluster"),
+        "performance": lambda: performance(photos),
+        "system": lambda: photos.take("system", "system"),
+        "archive": lambda: photos.take("archive", f"archive/{today()}"),
+        "logs": lambda: photos.take("logs", "logs"),
     }
 
 

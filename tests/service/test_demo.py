@@ -35,6 +35,7 @@ def catalog(tmp_path_factory) -> Path:
 def test_the_catalog_names_all_tables_and_the_tenants(catalog):
     settings = Sources(str(catalog)).read()
     assert set(settings.session["tenants"]) == {users.tenant for users in demo.USERS}
+    assert settings.session["profile"] == "portfolio"
     with queryard.connect(catalog, history=False) as session:
         assert len(session.tables()) == 8
 
@@ -91,3 +92,10 @@ def test_one_command_serves_it(tmp_path):
             ended = httpx.get(f"{server.url}/v1/now", headers=head).json()["ended"]
             time.sleep(0.2)
         assert len(ended) >= 5
+        # A portfolio decides: there is something to see under Scheduler.
+        until_s = time.monotonic() + 60
+        decisions: list = []
+        while not decisions and time.monotonic() < until_s:
+            decisions = httpx.get(f"{server.url}/v1/scheduler", headers=head).json()["decisions"]
+            time.sleep(0.2)
+        assert decisions

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from queryard.core.errors import QueryardError
+from queryard.core.readable import printable
 
 from .open_sessions import Data, open_sessions
 from .server_option import open_remote, server_for
@@ -31,13 +32,13 @@ def cancel(
             handle = session.query(query)
             if not handle.ended:
                 handle.cancel()
-            typer.echo(f"{query} {handle.status}")
+            typer.echo(printable(f"{query} {handle.status}"))
         return
     name, _, number = query.rpartition("-")
     for remote in open_sessions(data):
         if name and remote.session.startswith(name):
             told = remote.ask("cancel", query=f"{remote.session}-{number}")
-            typer.echo(f"{told['query']} is being cancelled")
+            typer.echo(printable(f"{told['query']} is being cancelled"))
             return
     raise QueryardError(
         f"{query}: no session that is open has such a query; `queryard why` lists those on their "

@@ -82,7 +82,7 @@ def _change(data: str | None, change: str, reason: str | None = None, **argument
 
 
 def _tell(change: _Asked) -> None:
-    typer.echo(f"change {change['id']}: {change['text']}")
+    typer.echo(readable.printable(f"change {change['id']}: {change['text']}"))
 
 
 @control.command()
@@ -105,7 +105,7 @@ def show(
     console = Console(highlight=False)
     profile = found["profile"]
     console.print(Text(f"policy   {profile if isinstance(profile, str) else json.dumps(profile)}"))
-    console.print(Text(f"state    {_state(found)}"))
+    console.print(Text(readable.printable(f"state    {_state(found)}")))
     console.print(_table(found["tenants"], _TENANT))
     if found["changes"]:
         console.print(_table(found["changes"], _CHANGE))
@@ -164,7 +164,7 @@ def _table(rows: list[_Asked], columns: _Columns) -> Table:
         table.add_column(name)
     for row in rows:
         # Names and reasons are others' words, no markup.
-        table.add_row(*(Text(shown(row)) for shown in columns.values()))
+        table.add_row(*(Text(readable.printable(shown(row))) for shown in columns.values()))
     return table
 
 

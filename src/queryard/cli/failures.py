@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from queryard.core.errors import QueryardError
+from queryard.core.readable import printable
 
 if TYPE_CHECKING:
     from .any_session import AnyCatalog
@@ -72,7 +73,7 @@ def advising(catalog: AnyCatalog) -> Iterator[None]:
 
 
 def complain(problem: str, heading: str = "error: ") -> None:
-    """Say it on stderr."""
+    """Say it on stderr; names and statements in it may be those of others."""
     if heading:
         typer.secho(heading, fg="red", bold=True, err=True, nl=False)
-    typer.echo(problem, err=True)
+    typer.echo(printable(problem), err=True)

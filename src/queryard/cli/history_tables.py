@@ -35,7 +35,9 @@ class Listing:
         self._rows: list[tuple[str | Text, ...]] = []
 
     def add(self, *cells: str | Text) -> None:
-        self._rows.append(cells)
+        """A row; texts may be those of others."""
+        shown = (readable.printable(cell) if isinstance(cell, str) else cell for cell in cells)
+        self._rows.append(tuple(shown))
 
     @property
     def is_empty(self) -> bool:

@@ -37,9 +37,9 @@ def _told(name: str, told: Found, now: float) -> list[RenderableType]:
     since = _ago(now - policy["since_at"])
     by = policy.get("by") or ""
     head = f"{name} follows {policy['name']}, since {since}"
-    shown: list[RenderableType] = [Text(f"{head}, by {by}" if by else head)]
+    shown: list[RenderableType] = [_text(f"{head}, by {by}" if by else head)]
     if policy.get("reason"):
-        shown.append(Text(f"  {policy['reason']}"))
+        shown.append(_text(f"  {policy['reason']}"))
     if policy.get("by") is None:
         shown.append(Text("  Why is for an admin's token."))
         return shown
@@ -48,7 +48,7 @@ def _told(name: str, told: Found, now: float) -> list[RenderableType]:
         return shown
     share = readable.percent(portfolio["share"])
     shown.append(
-        Text(f"  A portfolio chooses it, for {_goal(portfolio)}, with up to {share} of a core.")
+        _text(f"  A portfolio chooses it, for {_goal(portfolio)}, with up to {share} of a core.")
     )
     decisions = told.get("decisions", [])
     tried = next((each for each in decisions if each["candidates"]), None)
@@ -87,11 +87,11 @@ def _candidates(decision: Found, now: float) -> Table:
     for each in sorted(decision["candidates"], key=place):
         chosen = "chosen" if each["name"] == decision["chosen"] else ""
         table.add_row(
-            Text(each["name"]),
+            _text(each["name"]),
             readable.score(each["score"]),
             "" if each["score"] is None else readable.ratio(each["correction"]),
             *(readable.score(each["objectives"].get(metric)) for metric in metrics),
-            Text(each["dropped"] or chosen),
+            _text(each["dropped"] or chosen),
         )
     return table
 
@@ -104,7 +104,12 @@ def _decision(each: Found, now: float) -> Text:
         how = "worse" if outcome["error"] > 0 else "better"
         became = f"; it went {100 * abs(outcome['error']):.0f} % {how} than forecast"
     when = f"{_ago(now - each['at'])}, {each['trigger']}, in {each['took_s'] * 1000:.0f} ms"
-    return Text(f"  {when}: {each['reason']}{became}")
+    return _text(f"  {when}: {each['reason']}{became}")
+
+
+def _text(text: str) -> Text:
+    """Reasons name tenants, whose names others have written."""
+    return Text(readable.printable(text))
 
 
 def _ago(seconds: float) -> str:

@@ -10,8 +10,10 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console, Group
 from rich.live import Live
+from rich.text import Text
 
 from queryard.core.errors import QueryardError
+from queryard.core.readable import printable
 
 from .open_sessions import Data, ask_all
 from .server_option import server_for
@@ -52,7 +54,7 @@ def top(
 
 def _drawn(found: list[Present] | str, width: int, height: int | None) -> Group:
     if isinstance(found, str):
-        return Group(found)
+        return Group(Text(printable(found)))
     room = None if height is None else max(8, height // len(found))
     return Group(*(screen(present, width, room) for present in found))
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from queryard.core import readable
-from queryard.core.readable import several
+from queryard.core.readable import printable, several
 
 WHY = 30
 # Narrower terminals get fewer columns.
@@ -167,9 +167,9 @@ def headline(present: Present) -> Text:
     waiting = sum(tenant[2] for tenant in present.tenants)
     memory = readable.size(present.reserved_bytes)
     parts = [
-        (f"{present.title}  ", "bold"),
+        (f"{printable(present.title)}  ", "bold"),
         (present.state, "green" if present.state == "open" else "yellow"),
-        (f"  policy {present.policy}  slots {present.busy} of {present.slots}  ", ""),
+        (f"  policy {printable(present.policy)}  slots {present.busy} of {present.slots}  ", ""),
         (f"running {running}  waiting {waiting}  ", ""),
         (f"memory {memory} of {readable.size(present.memory_bytes)}", ""),
     ]
@@ -179,7 +179,7 @@ def headline(present: Present) -> Text:
 def _tenants(present: Present) -> Table:
     table = _table(("tenant",), ("running", "waiting", "slots"))
     for name, *counts in present.tenants:
-        table.add_row(Text(name), *map(str, counts), style="" if any(counts) else "dim")
+        table.add_row(_text(name), *map(str, counts), style="" if any(counts) else "dim")
     return table
 
 
@@ -194,8 +194,8 @@ def _queries(present: Present, room: int | None, is_wide: bool) -> Table:
     for row in shown:
         late = row.due_in_s is not None and row.due_in_s < (row.ends_in_s or 0.0)
         cells = [
-            Text(row.id),
-            Text(row.tenant),
+            _text(row.id),
+            _text(row.tenant),
             Text(str(row.slots) if row.slots else ""),
             Text(f"{row.progress:.0%}" if row.running else ""),
             Text(_seconds(row.waited_s)),
@@ -205,9 +205,9 @@ def _queries(present: Present, room: int | None, is_wide: bool) -> Table:
                 Text(_seconds(row.runs_s)),
                 Text(_seconds(row.ends_in_s)),
                 Text(_seconds(row.due_in_s), style="red" if late else ""),
-                Text(row.why, no_wrap=True, overflow="ellipsis"),
+                _line(row.why),
             ]
-        cells.append(Text(" ".join(row.sql.split()), no_wrap=True, overflow="ellipsis"))
+        cells.append(_line(" ".join(row.sql.split())))
         table.add_row(*cells, style="" if row.running else "dim")
     hidden = len(present.rows) - len(shown) + present.more
     if hidden:
@@ -222,6 +222,15 @@ def _table(texts: tuple[str, ...], numbers: tuple[str, ...]) -> Table:
     for title in numbers:
         table.add_column(title, justify="right", no_wrap=True)
     return table
+
+
+def _text(text: str) -> Text:
+    """What others have written: names and statements."""
+    return Text(printable(text))
+
+
+def _line(text: str) -> Text:
+    return Text(printable(text), no_wrap=True, overflow="ellipsis")
 
 
 def _seconds(value: float | None) -> str:

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from queryard.core.errors import QueryardError
+from queryard.core.readable import printable
 
 from . import history_place
 from .open_sessions import Data, ask_all, open_sessions
@@ -68,7 +69,7 @@ def why(
             if query is None:
                 show_queries(list_on_server(there), as_json)
             else:
-                typer.echo(why_on_server(there, query, as_json))
+                typer.echo(printable(why_on_server(there, query, as_json)))
         return
     if query is None:
         _list(data, as_json)
@@ -83,7 +84,7 @@ def why(
             raise
         except (QueryardError, OSError):
             break  # it has ended meanwhile
-        typer.echo(json.dumps(found, indent=1) if as_json else found["text"])
+        typer.echo(json.dumps(found, indent=1) if as_json else printable(found["text"]))
         return
     _ended(query, data, as_json)
 
@@ -135,14 +136,14 @@ def show_queries(rows: list[dict[str, Any]], as_json: bool) -> None:
     for row in rows:
         end_s = row["forecast_end_s"]
         table.add_row(
-            row["id"],
-            Text(row["tenant"]),
+            Text(printable(row["id"])),
+            Text(printable(row["tenant"])),
             row["status"],
             str(row["slots"]),
             f"{row['progress']:.0%}",
             f"{row['now_s'] - row['submitted_s']:.1f} s",
             "" if end_s is None else f"{max(0.0, end_s - row['now_s']):.1f} s",
-            Text(" ".join(row["sql"].split()), no_wrap=True, overflow="ellipsis"),
+            Text(printable(" ".join(row["sql"].split())), no_wrap=True, overflow="ellipsis"),
         )
     console.print(table)
 
@@ -163,4 +164,4 @@ def _ended(query: str, data: str | None, as_json: bool) -> None:
             f"{query}: no query of this name is on its way or in the history; "
             "`queryard why` lists those on their way, `queryard history` the others"
         )
-    typer.echo(json.dumps(asdict(found), indent=1) if as_json else told_of_past(found))
+    typer.echo(json.dumps(asdict(found), indent=1) if as_json else printable(told_of_past(found)))

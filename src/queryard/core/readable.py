@@ -1,4 +1,4 @@
-"""Numbers as people read them: three digits or so, no more.
+"""Numbers and texts as people read them: of numbers three digits or so, no more.
 
 `amounts` is the other direction: times and sizes as people write them.
 """
@@ -6,6 +6,24 @@
 from __future__ import annotations
 
 MISSING = "–"
+UNSEEN = "\ufffd"
+
+
+def printable(text: str) -> str:
+    r"""A text of others as a terminal may be given it: what is no character to see is replaced.
+
+    An escape sequence could move the cursor, or change what was printed before. Lines stay lines.
+
+    >>> print(printable("SELECT 1 \x1b[2J\u202e\n\t-- caf\u00e9"))
+    SELECT 1 �[2J�
+     -- café
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        sign if sign.isprintable() or sign == "\n" else " " if sign.isspace() else UNSEEN
+        for sign in text
+    )
 
 
 def several(number: float, what: str) -> str:

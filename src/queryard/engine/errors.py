@@ -21,6 +21,7 @@ __all__ = [
     "DatabaseBusy",
     "Deadlock",
     "InputMissing",
+    "NeedsSession",
     "NoRoom",
     "NotAllowed",
     "OutOfMemory",
@@ -40,6 +41,10 @@ class InputMissing(QueryardError):
 
 class NotAllowed(QueryardError):
     """A statement that this session may not run, with the reason and the remedy."""
+
+
+class NeedsSession(NotAllowed):
+    """A statement that changes the state of a session, of a client that has none."""
 
 
 _MISSING = re.compile(r"Catalog Error: Table with name (.+?) does not exist")

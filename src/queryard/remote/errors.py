@@ -60,6 +60,7 @@ def _plain(kind: type[QueryardError]) -> Callable[[str, Mapping[str, Any]], Quer
 _BY_NAME: Mapping[str, Callable[[str, Mapping[str, Any]], QueryardError]] = {
     "unauthorized": _plain(TokenRefused),
     "not-admin": _plain(TokenRefused),
+    "needs-session": _plain(NotAllowed),
     "not-allowed": _plain(NotAllowed),
     "unknown-query": _plain(NotKnown),
     "not-found": _plain(NotKnown),

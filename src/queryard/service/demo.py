@@ -30,6 +30,7 @@ GRACE_S = 3.0
 # After an error, such as a limit or a server that pauses.
 PAUSE_S = 2.0
 CATALOG = "demo.toml"
+PROFILE = "portfolio"
 
 Draw = Callable[[Random], str]
 
@@ -175,7 +176,9 @@ def prepare(folder: Path | None, progress: Progress | None = None) -> Path:
     """
     place = cache_folder() / "demo" if folder is None else folder
     files = tpch.generate(place / f"tpch-{SCALE:g}", SCALE, progress)
-    lines = ["# Of `queryard serve --demo`; it is written anew each time.", "[tables]"]
+    lines = ["# Of `queryard serve --demo`; it is written anew each time."]
+    # A portfolio decides, so that its decisions can be looked at.
+    lines += ["[session]", f'profile = "{PROFILE}"', "", "[tables]"]
     lines += [f'{file.stem} = "{file.parent.name}/{file.name}"' for file in files]
     for tenant, shares in _SHARES.items():
         lines += ["", f"[tenants.{tenant}]", shares]

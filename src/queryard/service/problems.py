@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from queryard.core.errors import InvalidProfile, QueryardError
-from queryard.engine.errors import InputMissing, NotAllowed
+from queryard.engine.errors import InputMissing, NeedsSession, NotAllowed
 from queryard.engine.parameters import WrongParameters
 from queryard.history.errors import HistoryError
 from queryard.live.admission.limits import AlreadyRan, MayHaveRun, Refused
@@ -103,6 +103,7 @@ FAILED = Kind("failed", 422, "The statement failed", "58000")
 BY_CLASS: tuple[tuple[type[BaseException], Kind], ...] = (
     (Unauthorized, Kind("unauthorized", 401, "A valid token is needed", "28000")),
     (NotAdmin, Kind("not-admin", 403, "Only an admin may do this", "42501")),
+    (NeedsSession, Kind("needs-session", 403, "The statement needs a session", "42501")),
     (NotAllowed, Kind("not-allowed", 403, "The statement is not allowed", "42501")),
     (UnknownQuery, Kind("unknown-query", 404, "There is no such query", "26000")),
     (UnknownName, Kind("not-found", 404, "There is no such thing", "42704")),

@@ -13,7 +13,7 @@ from typing import Protocol, Unpack
 from queryard.core.errors import QueryardError
 from queryard.engine.classify import Classified, classify
 from queryard.engine.describing import Described
-from queryard.engine.errors import NotAllowed, QueryCancelled
+from queryard.engine.errors import NeedsSession, NotAllowed, QueryCancelled
 from queryard.engine.native import Parameters
 from queryard.engine.side_effects import state_left
 from queryard.live.client import Client, check_types
@@ -319,11 +319,11 @@ def check_stateless(statement: Classified) -> None:
     >>> check_stateless(classify("SELECT 1")[0])
     >>> check_stateless(classify("BEGIN")[0])
     Traceback (most recent call last):
-    queryard.engine.errors.NotAllowed: BEGIN changes the state of a session, which later \
+    queryard.engine.errors.NeedsSession: BEGIN changes the state of a session, which later \
 requests do not share; open a session and name it, or send the statement over PostgreSQL
     """
     if what := state_left(statement):
-        raise NotAllowed(
+        raise NeedsSession(
             f"{what} changes the state of a session, which later requests do not share; open a "
             "session and name it, or send the statement over PostgreSQL"
         )

@@ -22,11 +22,21 @@ class Server(Ground):
 
     url: str
     app: Any
+    uvicorn: uvicorn.Server
 
     def client(self, name: str | None = "ann", **options: Any) -> httpx.Client:
         """A client with the token of a name."""
         headers = {} if name is None else {"Authorization": f"Bearer {self.secrets[name]}"}
         return httpx.Client(base_url=self.url, headers=headers, timeout=60, **options)
+
+    def cut_connections(self) -> None:
+        """Cut all that are open, as a network that fails does; others can be opened."""
+
+        def cut() -> None:
+            for connection in list(self.uvicorn.server_state.connections):
+                connection.transport.abort()
+
+        self.uvicorn.servers[0].get_loop().call_soon_threadsafe(cut)
 
 
 @contextmanager
@@ -51,7 +61,7 @@ def a_server(folder: Path, *, port: int = 0, **options: Any) -> Iterator[Server]
                 time.sleep(0.005)
             there = server.servers[0].sockets[0].getsockname()[1]
             made = Server(ground.yard, ground.secrets)
-            made.url, made.app = f"http://127.0.0.1:{there}", app
+            made.url, made.app, made.uvicorn = f"http://127.0.0.1:{there}", app, server
             yield made
         finally:
             server.should_exit = True

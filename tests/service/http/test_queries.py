@@ -265,7 +265,7 @@ def test_parameters_have_the_types_that_json_lacks(ann):
         ({"sql": "SELECT 1", "parameter": []}, 422, "invalid-request", "parameter"),
         ({}, 422, "invalid-request", "sql: field required"),
         ({"sql": ""}, 403, "not-allowed", "no statement"),
-        ({"sql": "BEGIN"}, 403, "not-allowed", "state of a session"),
+        ({"sql": "BEGIN"}, 403, "needs-session", "state of a session"),
         ({"sql": "COPY small TO 'x.csv'"}, 403, "not-allowed", "COPY"),
         ({"sql": "SELECT 1", "tenant": "web"}, 403, "not-allowed", "not below"),
         ({"sql": "SELECT 1", "tenant": "sales/\ud800"}, 422, "invalid-request", "tenant: input"),

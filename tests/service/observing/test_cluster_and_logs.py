@@ -106,7 +106,7 @@ def test_the_log_keeps_the_last_lines_and_reads_on_where_it_was(ring):
         log(f"event {number}", logging.WARNING if number % 10 == 0 else logging.INFO, n=number)
     lines, last = ring.lines(None, "info", 10**6)
     assert len(lines) == KEPT
-    assert last == KEPT + 50
+    assert [line.seq for line in lines] == list(range(last - KEPT + 1, last + 1))
     seen, after = [], 0
     while True:
         found = log_document(*ring.lines(after, "info", 700))
@@ -117,6 +117,25 @@ def test_the_log_keeps_the_last_lines_and_reads_on_where_it_was(ring):
     assert seen == [line.seq for line in lines]
     warnings, _ = ring.lines(None, "warning", 10**6)
     assert {line.level for line in warnings} == {"warning"}
+
+
+def test_a_reader_misses_no_line_of_a_server_that_was_started_again(ring):
+    for number in range(20):
+        log(f"before {number}")
+    _, last = ring.lines(None, "info", 10)
+    after = LogRing(redacts=False)
+    after.attach()
+    try:
+        log("the first line after it")
+        for seen in (last, last + 10**12):  # or the clock was set back meanwhile
+            (line,) = after.lines(seen, "info", 10)[0]
+            assert line.event == "the first line after it"
+    finally:
+        after.detach()
+
+
+def test_levels_that_are_not_kept_are_refused(root):
+    assert root.get("/v1/logs", params={"level": "debug"}).status_code == 422
 
 
 def test_errors_are_told_without_values_where_the_server_redacts():

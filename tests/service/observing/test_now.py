@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 
@@ -109,7 +110,12 @@ def test_a_stream_tells_changes_and_rests_otherwise(server, ann):
 def test_pages_with_the_same_view_get_the_same_bytes_made_once(server, ann, monkeypatch):
     made = []
     real = Observer.now
-    monkeypatch.setattr(Observer, "now", lambda *given: made.append(given) or real(*given))
+
+    def counted(observer, views):
+        made.extend(views)
+        return real(observer, views)
+
+    monkeypatch.setattr(Observer, "now", counted)
     with (
         ann.stream("GET", "/v1/now/stream") as one,
         server.client("ben").stream("GET", "/v1/now/stream") as other,
@@ -121,6 +127,43 @@ def test_pages_with_the_same_view_get_the_same_bytes_made_once(server, ann, monk
     seen = [{json.dumps(each) for each in each_told} for each_told in told]
     assert seen[0] & seen[1]
     assert len(made) <= 6  # not one per page and document
+
+
+def test_a_token_cannot_have_documents_of_its_own_by_asking_for_other_numbers(
+    server, ann, monkeypatch
+):
+    made = set()
+    real = Observer.now
+
+    def counted(observer, views):
+        made.update(views)
+        return real(observer, views)
+
+    monkeypatch.setattr(Observer, "now", counted)
+    with contextlib.ExitStack() as open_pages:
+        for limit in (1, 2, 49, 50, 51, 199, 200, 201, 1999, 2000):
+            page = ann.stream("GET", "/v1/now/stream", params={"limit": limit})
+            assert events(open_pages.enter_context(page).iter_lines(), 1)
+    assert {view.limit for view in made} == {50, 200, 2000}
+
+
+def test_a_page_may_look_at_one_tenant_that_its_token_sees(server, ann, eve):
+    query = submitted(ann, LONG)
+    try:
+        assert eventually(lambda: ann.get("/v1/now").json()["running"], 20)
+        for client, tenant, seen in (
+            (ann, "sales", [query]),
+            (ann, "web", []),
+            (eve, "sales", []),
+            (eve, "web", []),
+        ):
+            path = "/v1/now/stream"
+            with client.stream("GET", path, params={"tenant": tenant}) as answer:
+                (found,) = events(answer.iter_lines(), 1)
+            assert [each["id"] for each in found["running"]] == seen, tenant
+            assert found == found | {"waiting": [], "more_waiting": 0}
+    finally:
+        finish_all(server)
 
 
 def test_a_stream_ends_with_its_token(tmp_path):

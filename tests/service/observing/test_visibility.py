@@ -14,11 +14,12 @@ from queryard.live.estimates.forecasts import Forecasts
 from queryard.live.facts import QueryFacts, Timing
 from queryard.live.overview import ClusterView, NodeGlance, Overview, Standing
 from queryard.live.request import QueryRequest
+from queryard.service.http.observing_stream import joined
 from queryard.service.observing.archive import archive_document
 from queryard.service.observing.clock import WallClock
 from queryard.service.observing.cluster import cluster_document
 from queryard.service.observing.ended import EndedQueries, EndedQuery
-from queryard.service.observing.now import Present, now_document
+from queryard.service.observing.now import Moment, Present, View
 from queryard.service.observing.visibility import Visibility
 from queryard.sim.forecast import Forecast
 
@@ -85,7 +86,7 @@ VISIBILITIES = st.sampled_from([*map(Visibility, TENANTS), Visibility(None)])
 
 @given(EVERY, VISIBILITIES, st.integers(1, 10))
 def test_the_present_names_what_is_seen_only_and_counts_all_of_it(queries, visibility, limit):
-    document = now_document(present(queries), [], visibility, limit, CLOCK)
+    document = Moment(present(queries), CLOCK).document([], View(visibility, limit))
     assert not of_others(document, visibility)
     seen = [each for each in queries if visibility.may_see(each[0].request.tenant)]
     waiting = sum(facts.started_s is None for facts, _ in seen)
@@ -103,6 +104,34 @@ def test_the_present_names_what_is_seen_only_and_counts_all_of_it(queries, visib
     assert shown == sorted(shown)
 
 
+@given(EVERY, VISIBILITIES, st.sampled_from([*TENANTS, "acme/em", "other"]))
+def test_a_view_of_one_tenant_lists_its_queries_and_counts_all(queries, visibility, tenant):
+    moment = Moment(present(queries), CLOCK)
+    whole = moment.document([], View(visibility, 100))
+    found = moment.document([], View(visibility, 100, tenant))
+    assert found["tenants"] == whole["tenants"]
+    for name in ("running", "waiting"):
+        wanted = [each for each in whole[name] if Visibility(tenant).may_see(each["tenant"])]
+        assert found[name] == wanted
+    some = moment.document([], View(visibility, 1, tenant))
+    assert some["waiting"] == found["waiting"][:1]
+    assert some["more_waiting"] == max(0, len(found["waiting"]) - 1)
+
+
+@given(EVERY, st.lists(VISIBILITIES, min_size=1, max_size=4))
+def test_documents_are_joined_of_queries_that_are_encoded_once(queries, visibilities):
+    moment = Moment(present(queries), CLOCK)
+    known = {}
+    for visibility in visibilities:
+        document = moment.document([ended(1, "acme")], View(visibility, 20))
+        assert json.loads(joined(document, known)) == document
+        # A query that is known is not encoded again.
+        again = dict.fromkeys(known, b"0")
+        assert json.loads(joined(document, again))["running"] == [0] * len(document["running"])
+    seen = {each["id"] for each in document["running"] + document["waiting"]}
+    assert seen <= {name for name, _ in known}
+
+
 def ended(number: int, tenant: str) -> EndedQuery:
     timing = Timing(1.0, 2.0, 3.0 + number, 0.1, 0.1, 0.0, None, "", False)
     return EndedQuery(f"id{number}of:{tenant}:", "SELECT 1", tenant, "finished", timing, None, "")
@@ -116,7 +145,7 @@ def test_the_last_that_ended_are_the_last_of_those_that_are_seen(tenants, visibi
         kept.keep(row)
     seen = [row for row in rows if visibility.may_see(row.tenant)]
     assert kept.last(visibility) == seen[::-1][:20]
-    document = now_document(present([]), kept.last(visibility), visibility, 10, CLOCK)
+    document = Moment(present([]), CLOCK).document(kept.last(visibility), View(visibility, 10))
     assert not of_others(document, visibility)
 
 

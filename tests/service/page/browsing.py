@@ -16,6 +16,8 @@ PATIENCE_MS = 20_000
 # A browser notes every answer that is an error, also those that the page asks for: rows of a query
 # that fails.
 EXPECTED = ("/rows?start=0&limit=100",)
+# Runs for long, on two slots.
+SLOW = "SELECT count(*) FROM numbers a, numbers b, numbers c WHERE (a.n * b.n + c.n) % 7 = 3"
 PHONE = {"width": 360, "height": 740}
 DESK = {"width": 1280, "height": 860}
 

@@ -10,12 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from service.http.serving import a_server
-from service.page.browsing import PHONE, a_browser, a_page, go, signed_in
-from service.yard_ground import write_data
+from service.page.browsing import PHONE, SLOW, a_page, go, signed_in
 
-LARGE = 400_000
-# Runs for long, on two slots.
-SLOW = "SELECT count(*) FROM numbers a, numbers b, numbers c WHERE (a.n * b.n + c.n) % 7 = 3"
 # Every view, and what shows that its data has come.
 ALL_VIEWS = {
     "now": "table.ended td:has-text('SELECT * FROM small')",
@@ -25,48 +21,10 @@ ALL_VIEWS = {
     "cluster": "td:has-text('local')",
     "system": "svg.chart path.line",
     "archive": "td a",
-    "logs": "h1:has-text('Logs')",
+    "logs": "td:has-text('the page is looked at')",
     "whatif": ".policies label:has-text('fifo')",
     "controls": "th:has-text('sales')",
 }
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with a_browser() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("page")
-    data = folder / "data"
-    data.mkdir()
-    write_data(data)
-    # Enough blocks to estimate from.
-    large = {"g": [n % 3 for n in range(LARGE)], "x": [float(n % 101) for n in range(LARGE)]}
-    pq.write_table(pa.table(large), data / "large.parquet", row_group_size=LARGE // 200)
-    with a_server(folder, session={"history": folder / "history.sqlite"}) as made:
-        with made.client("ann") as ann:
-            for sql in ("SELECT count(*) FROM numbers", "SELECT * FROM small", "SELECT nothing"):
-                ann.post("/v1/queries?wait=10", json={"sql": sql})
-        yield made
-
-
-@pytest.fixture
-def admin(browser, server):
-    """A page that an admin has signed in to."""
-    with a_page(browser) as page:
-        yield signed_in(page, server.url, server.secrets["root"])
-
-
-@pytest.fixture
-def slow(server):
-    """A query of ann's that is on its way for as long as the test."""
-    with server.client("ann") as ann:
-        query = ann.post("/v1/queries", json={"sql": SLOW}).json()["id"]
-        yield query
-        ann.delete(f"/v1/queries/{query}")
 
 
 # --- sign-in -------------------------------------------------------------------------------------
@@ -157,6 +115,12 @@ def test_what_if_compares_policies_in_a_table_and_figures(admin):
         state="attached", timeout=60_000
     )
     assert admin.locator("td", has_text=re.compile("^fifo$")).count() == 1
+    widths = admin.locator(".figures img").evaluate_all(
+        "async images => { await Promise.all(images.map(each => each.decode())); "
+        "return images.map(each => each.naturalWidth); }"
+    )
+    assert widths
+    assert min(widths) > 100
 
 
 def test_a_running_query_is_shown_opened_and_cancelled(admin, slow):
@@ -374,36 +338,32 @@ def test_the_policy_refuses_script_that_got_in_all_the_same(browser, server):
         assert page.evaluate("window.hacked") is None
 
 
-# --- a connection that is lost -------------------------------------------------------------------
-
-
-def test_a_lost_connection_is_told_and_comes_back_by_itself(browser, tmp_path):
-    port = 0
-    with a_page(browser, allowed=("ERR_CONNECTION", "ERR_INCOMPLETE", "ERR_EMPTY")) as page:
-        with a_server(tmp_path) as server:
-            port = int(server.url.rpartition(":")[2])
-            secret = server.secrets["root"]
-            signed_in(page, server.url, secret)
-            page.get_by_text("No query runs.").wait_for()
-        page.get_by_text("The connection is lost").wait_for()
-        with a_server(tmp_path, port=port) as server:
-            page.get_by_text("The connection is lost").wait_for(state="hidden")
-            with httpx.Client(
-                base_url=server.url, headers={"Authorization": f"Bearer {secret}"}
-            ) as client:
-                query = client.post("/v1/queries", json={"sql": SLOW}).json()["id"]
-                page.locator("table.running tr", has_text="numbers a").wait_for()
-                client.delete(f"/v1/queries/{query}")
-
-
 # --- many ----------------------------------------------------------------------------------------
+
+
+def filters_look_through_all(page, others: int) -> None:
+    """One query of sales waits behind all others, which are more than are listed."""
+    all_of_them = f"{others + 2:,}".replace(",", ".")
+    page.get_by_role("button", name="sales").click()
+    page.get_by_role("heading", name=re.compile(f"Waiting · 1 of {all_of_them}")).wait_for()
+    page.locator("table.waiting tr", has_text="behind all others").wait_for()
+    assert page.locator("table.waiting tbody tr").count() == 1
+    page.get_by_label("Filter queries").fill("behind all")
+    page.get_by_text("None of the first 200 matches.").wait_for()
+    page.get_by_text("the filter does not look at them").wait_for()
+    page.get_by_label("Filter queries").fill("")
+    page.locator("table.waiting tbody tr").nth(199).wait_for()
 
 
 def many_waiting(browser, tmp_path, number: int) -> None:
     from queryard.service.config import ServiceLimits
 
     limits = ServiceLimits(statements_per_s=1e6, open_results=10_000)
-    with a_server(tmp_path, limits=limits) as server, server.client("root") as root:
+    session = {"profile": "fifo"}
+    with (
+        a_server(tmp_path, limits=limits, session=session) as server,
+        server.client("root") as root,
+    ):
         root.post("/v1/controls", json={"change": "pause"})
         for each in range(number):
             root.post("/v1/queries", json={"sql": f"SELECT {each} FROM numbers"})
@@ -420,7 +380,11 @@ def many_waiting(browser, tmp_path, number: int) -> None:
                 "heading", name=re.compile(f"Waiting · {number + 1:,}".replace(",", "."))
             ).wait_for()
             assert handle.evaluate("row => row.isConnected"), "rows stay, and are not made anew"
-            root.post("/v1/controls", json={"change": "cancel-tenant", "tenant": "ops"})
+            with server.client("ann") as ann:
+                ann.post("/v1/queries", json={"sql": "SELECT 'behind all others' FROM numbers"})
+            filters_look_through_all(page, number)
+            for tenant in ("ops", "sales"):
+                root.post("/v1/controls", json={"change": "cancel-tenant", "tenant": tenant})
             page.get_by_text("No query waits.").wait_for()
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import StreamingResponse
 
+from ..observing.now import View
 from ..observing.observer import Observer
 from ..observing.visibility import Visibility
 from ..problems import InvalidRequest, UnknownQuery
@@ -23,6 +24,10 @@ from .replies import as_json
 router = APIRouter(tags=["observing"])
 STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 Limit = Annotated[int, Query(ge=1, le=2000, description="How many waiting queries are listed.")]
+OfTenant = Annotated[
+    str | None,
+    Query(max_length=500, description="List queries of this tenant and those below it only."),
+]
 
 
 def observer_of(request: Request) -> Observer:
@@ -38,14 +43,15 @@ def observer_of(request: Request) -> Observer:
     responses=errors(401, 422, 429),
     summary="What there is now",
 )
-async def now(request: Request, limit: Limit = 200) -> Any:
+async def now(request: Request, limit: Limit = 200, tenant: OfTenant = None) -> Any:
     """Queries that run, that wait (in the order they are expected to start) and that ended last.
 
     A token sees the queries of its tenant, an admin's token all.
     """
     observer = observer_of(request)
-    visibility = Visibility.of(principal_of(request))
-    return as_json(await context_of(request).run(observer.now, visibility, limit))
+    view = View(Visibility.of(principal_of(request)), limit, tenant)
+    (found,) = await context_of(request).run(observer.now, (view,))
+    return as_json(found)
 
 
 @router.get(
@@ -57,13 +63,14 @@ async def now(request: Request, limit: Limit = 200) -> Any:
     },
     summary="What there is now, as it changes",
 )
-async def now_stream(request: Request, limit: Limit = 200) -> Any:
+async def now_stream(request: Request, limit: Limit = 200, tenant: OfTenant = None) -> Any:
     """Server-sent events `now`, each with the document of `GET /v1/now`.
 
-    There are at most two per second, one only if something has changed, and one every 5 s.
+    There is one when something has changed, at most every 0.4 s (every 0.9 s where there is much to
+    tell), and one every 5 s. `limit` is rounded up to 50, 200 or 2000.
     """
     feed: NowFeed = request.app.state.feed
-    stream = feed.stream(principal_of(request), limit)
+    stream = feed.stream(principal_of(request), limit, tenant)
     return StreamingResponse(stream, media_type=STREAM, headers=STREAM_HEADERS)
 
 

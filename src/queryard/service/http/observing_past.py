@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Hashable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
 
 from ..observing.archive import bounds_of
+from ..observing.log_ring import Level
 from ..observing.performance import By
 from ..observing.visibility import Visibility
 from ..problems import UnknownName
@@ -87,9 +88,7 @@ async def logs(
     after: Annotated[
         int | None, Query(ge=0, le=1 << 53, description="Lines after this one; else the last.")
     ] = None,
-    level: Annotated[
-        Literal["debug", "info", "warning", "error"], Query(description="This level and above.")
-    ] = "info",
+    level: Annotated[Level, Query(description="This level and above.")] = "info",
     limit: Annotated[int, Query(ge=1, le=2000)] = 200,
 ) -> Any:
     """Lines since the server began, up to the last 5,000. For admins."""

@@ -6,13 +6,14 @@ import itertools
 import logging
 import re
 import threading
+import time
 from collections import deque
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from ..logs import LOGGER
 
-Level = Literal["debug", "info", "warning", "error"]
+Level = Literal["info", "warning", "error"]
 KEPT = 5_000
 CHARACTERS = 1_000
 FIELDS = 30
@@ -36,7 +37,11 @@ def without_secrets(text: str) -> str:
 
 
 class Line(NamedTuple):
-    """One event of the log; numbers go up by one."""
+    """One event of the log; numbers go up by one.
+
+    The first is the time in microseconds, so that the lines of a server that was started again come
+    after those of the one before it.
+    """
 
     seq: int
     at: float
@@ -53,11 +58,10 @@ class LogRing(logging.Handler):
     def __init__(self, redacts: bool) -> None:
         super().__init__(logging.INFO)
         self._redacts = redacts
-        self._numbers = itertools.count(1)
+        self._last = time.time_ns() // 1000
         # Lines are written out when they are shown: most never are.
         self._lines: deque[_Kept] = deque(maxlen=KEPT)
         self._guard = threading.Lock()
-        self._last = 0
 
     def attach(self) -> None:
         """Hear of what is logged from now on, in this process."""
@@ -79,7 +83,7 @@ class LogRing(logging.Handler):
                 error = self._error(record.exc_info[1])
             event = record.getMessage()[: 2 * CHARACTERS]
             with self._guard:
-                self._last = next(self._numbers)
+                self._last += 1
                 self._lines.append(
                     _Kept(self._last, record.created, record.levelno, event, error, fields)
                 )
@@ -97,7 +101,8 @@ class LogRing(logging.Handler):
         with self._guard:
             found = [line for line in self._lines if line.number >= least]
             last = self._last
-        if after is None:
+        # A number that is not reached yet is of another server, whose clock was ahead.
+        if after is None or after > last:
             shown = found[-limit:]
         else:
             shown = [line for line in found if line.seq > after][:limit]

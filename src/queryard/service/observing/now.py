@@ -45,60 +45,97 @@ def policy_document(
     }
 
 
-def now_document(
-    present: Present,
-    ended: Sequence[EndedQuery],
-    visibility: Visibility,
-    limit: int,
-    clock: WallClock,
-) -> dict[str, Any]:
-    """What a token may see of the present, with up to `limit` waiting queries."""
-    overview = present.overview
-    over = {each.id for each in ended}  # some of them since the overview was made
-    seen = [
-        facts
-        for facts in overview.facts
-        if visibility.may_see(facts.request.tenant) and facts.id not in over
-    ]
-    running = [overview.glance(facts) for facts in seen if facts.started_s is not None]
-    waiting = [facts for facts in seen if facts.started_s is None]
-    waiting.sort(key=lambda facts: (overview.turn(facts), facts.submitted_s))
-    first = [overview.glance(facts) for facts in waiting[:limit]]
-    shown = _Shown(present, clock)
-    return {
-        "at": clock.at(overview.now_s),
-        "now_s": round(overview.now_s, 3),
-        "policy": policy_document(overview.policy, visibility, clock),
-        "state": present.state,
-        "slots": {"total": overview.slots, "busy": overview.busy_slots},
-        "memory": {
-            "pool_bytes": int(overview.memory_bytes),
-            "reserved_bytes": int(overview.reserved_bytes),
-            "process_bytes": present.process_bytes,
-        },
-        "tenants": _tenants(running, waiting, filter(visibility.may_see, present.tenants)),
-        "running": [shown.active(each) for each in running],
-        "waiting": [shown.active(each) for each in first],
-        "more_waiting": max(0, len(waiting) - limit),
-        "ended": [shown.ended(each) for each in ended],
-    }
+class View(NamedTuple):
+    """What is asked for of the present: by what a token sees, with up to `limit` waiting queries.
+
+    With a `tenant`, the lists have queries of that tenant and those below it only.
+    """
+
+    visibility: Visibility
+    limit: int
+    tenant: str | None = None
+
+    @property
+    def within(self) -> Visibility | None:
+        """Whose queries are listed; None for those of no tenant."""
+        return self.visibility if self.tenant is None else self.visibility.narrowed(self.tenant)
 
 
-def _tenants(
-    running: Iterable[Glance], waiting: Iterable[QueryFacts], named: Iterable[str]
-) -> list[dict[str, Any]]:
-    """How many queries of each tenant wait and run, and the slots they hold."""
-    counts: dict[str, list[int]] = {name: [0, 0, 0] for name in named}
-    for facts in waiting:
-        counts.setdefault(facts.request.tenant, [0, 0, 0])[0] += 1
-    for query in running:
-        found = counts.setdefault(query.request.tenant, [0, 0, 0])
-        found[1] += 1
-        found[2] += query.slots
-    return [
-        {"name": name, "waiting": waiting, "running": running, "slots": slots}
-        for name, (waiting, running, slots) in sorted(counts.items())
-    ]
+class Moment:
+    """One present, for all that look at it: what several views have in common is made once."""
+
+    def __init__(self, present: Present, clock: WallClock) -> None:
+        overview = present.overview
+        self._present = present
+        self._clock = clock
+        self._shown = _Shown(present, clock)
+        self._made: dict[str, dict[str, Any]] = {}
+        self._running = [facts for facts in overview.facts if facts.started_s is not None]
+        self._waiting = [facts for facts in overview.facts if facts.started_s is None]
+        self._waiting.sort(key=lambda facts: (overview.turn(facts), facts.submitted_s))
+
+    def document(self, ended: Sequence[EndedQuery], view: View) -> dict[str, Any]:
+        """What a view shows; `ended` are the queries of its lists that ended last."""
+        present, overview, visibility = self._present, self._present.overview, view.visibility
+        over = {each.id for each in ended}  # some of them since the overview was made
+
+        def is_seen(facts: QueryFacts) -> bool:
+            return visibility.may_see(facts.request.tenant) and facts.id not in over
+
+        running, waiting = (
+            list(filter(is_seen, self._running)),
+            list(filter(is_seen, self._waiting)),
+        )
+        tenants = self._tenants(running, waiting, filter(visibility.may_see, present.tenants))
+        if view.tenant is not None:
+            running, waiting = _of(view.within, running), _of(view.within, waiting)
+        return {
+            "at": self._clock.at(overview.now_s),
+            "now_s": round(overview.now_s, 3),
+            "policy": policy_document(overview.policy, visibility, self._clock),
+            "state": present.state,
+            "slots": {"total": overview.slots, "busy": overview.busy_slots},
+            "memory": {
+                "pool_bytes": int(overview.memory_bytes),
+                "reserved_bytes": int(overview.reserved_bytes),
+                "process_bytes": present.process_bytes,
+            },
+            "tenants": tenants,
+            "running": [self._active(facts) for facts in running],
+            "waiting": [self._active(facts) for facts in waiting[: view.limit]],
+            "more_waiting": max(0, len(waiting) - view.limit),
+            "ended": [self._shown.ended(each) for each in ended],
+        }
+
+    def _active(self, facts: QueryFacts) -> dict[str, Any]:
+        found = self._made.get(facts.id)
+        if found is None:
+            found = self._shown.active(self._present.overview.glance(facts))
+            self._made[facts.id] = found
+        return found
+
+    def _tenants(
+        self, running: Iterable[QueryFacts], waiting: Iterable[QueryFacts], named: Iterable[str]
+    ) -> list[dict[str, Any]]:
+        """How many queries of each tenant wait and run, and the slots they hold."""
+        counts: dict[str, list[int]] = {name: [0, 0, 0] for name in named}
+        for facts in waiting:
+            counts.setdefault(facts.request.tenant, [0, 0, 0])[0] += 1
+        for facts in running:
+            found = counts.setdefault(facts.request.tenant, [0, 0, 0])
+            found[1] += 1
+            found[2] += self._active(facts)["slots"]
+        return [
+            {"name": name, "waiting": waiting, "running": running, "slots": slots}
+            for name, (waiting, running, slots) in sorted(counts.items())
+        ]
+
+
+def _of(within: Visibility | None, queries: Iterable[QueryFacts]) -> list[QueryFacts]:
+    """Those of a tenant and of those below it."""
+    if within is None:
+        return []
+    return [facts for facts in queries if within.may_see(facts.request.tenant)]
 
 
 class _Shown:

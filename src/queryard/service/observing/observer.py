@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from queryard.history import Overviews, QueryRecord
@@ -14,11 +15,11 @@ from .archive import Archive, archive_document, bounds_of, page_of
 from .clock import WallClock
 from .cluster import backend_name, changes_document, cluster_document
 from .courses import Courses
-from .ended import EndedQueries
+from .ended import EndedQueries, EndedQuery
 from .holds import Holds
 from .log_ring import Level, LogRing, log_document
 from .memory import resident_bytes
-from .now import Present, now_document, policy_document
+from .now import Moment, Present, View, policy_document
 from .past import past
 from .performance import By, performance_document, queries_of
 from .ring import Cell
@@ -49,7 +50,7 @@ class Observer:
         self._holds = Holds(yard.session.host.record_holds)
         self.sampler = Sampler(yard.session, self._holds)
         self._lock = threading.Lock()
-        self._present: Present | None = None
+        self._moment: Moment | None = None
         self._seen_s = float("-inf")
         yard.watch(self._ended)
         yard.watch(self._courses)
@@ -62,29 +63,33 @@ class Observer:
         """Another value once something has happened that `now` shows."""
         return self.session.host.looking.steps, self.yard.draining
 
-    def present(self) -> Present:
+    def _now(self) -> Moment:
         """What there is now; it asks the scheduler, unless that was done just before."""
         with self._lock:
             now_s = time.monotonic()
-            if self._present is None or now_s - self._seen_s > FRESH_S:
+            if self._moment is None or now_s - self._seen_s > FRESH_S:
                 host = self.session.host
                 overview = host.looking.overview()
-                self._present = Present(
+                present = Present(
                     overview=overview,
                     forecasts=host.looking.recent_forecasts(FORECAST_SHARE),
                     is_draining=self.yard.draining,
                     process_bytes=resident_bytes(),
                     tenants=tuple(tenant.name for tenant in self.session.tenants),
                 )
+                self._moment = Moment(present, self.clock)
                 self._seen_s = now_s
-            return self._present
+            return self._moment
 
-    def now(self, visibility: Visibility, limit: int) -> dict[str, Any]:
-        """The present as a token may see it. It blocks for a moment."""
-        present = self.present()
+    def now(self, views: Sequence[View]) -> list[dict[str, Any]]:
+        """The present as each view shows it, all at one time. It asks the scheduler."""
+        moment = self._now()
         self.yard.watchers.tell()
-        ended = self._ended.last(visibility)
-        return now_document(present, ended, visibility, limit, self.clock)
+        return [moment.document(self._last(view), view) for view in views]
+
+    def _last(self, view: View) -> list[EndedQuery]:
+        within = view.within
+        return [] if within is None else self._ended.last(within)
 
     def series(
         self, visibility: Visibility, since: float, until: float, points: int

@@ -36,3 +36,14 @@ class Visibility:
         """
         own = self.tenant
         return own is None or tenant == own or tenant.startswith(f"{own}/")
+
+    def narrowed(self, tenant: str) -> Visibility | None:
+        """What it sees of a tenant and those below it; None if that is nothing.
+
+        >>> Visibility("sales").narrowed("sales/emea"), Visibility("sales").narrowed("web")
+        (Visibility(tenant='sales/emea'), None)
+        """
+        if self.may_see(tenant):
+            return Visibility(tenant)
+        own = self.tenant
+        return self if own is not None and Visibility(tenant).may_see(own) else None

@@ -4,6 +4,7 @@ const KEY = "queryard.token";
 const PATIENCE_MS = 20_000;
 const FIRST_PAUSE_S = 0.5;
 const LONGEST_PAUSE_S = 10;
+const AGAIN_S = 3;
 // A stream shows life at least every 15 s.
 const SILENCE_MS = 25_000;
 // Answers that another try does not change.
@@ -61,7 +62,7 @@ export function decoded(text) {
 }
 
 // One request; `body` becomes JSON. Gives the response, or raises `Problem` or `Lost`.
-export async function ask(method, path, { body, signal, accept, patience = PATIENCE_MS } = {}) {
+export async function ask(method, path, { body, signal, accept, keepalive, patience = PATIENCE_MS } = {}) {
   const headers = { Authorization: `Bearer ${token()}` };
   if (accept) headers.Accept = accept;
   if (body !== undefined) headers["Content-Type"] = "application/json";
@@ -73,6 +74,7 @@ export async function ask(method, path, { body, signal, accept, patience = PATIE
       headers,
       body: body === undefined ? undefined : JSON.stringify(body),
       signal: signal ? AbortSignal.any([signal, late]) : late,
+      keepalive,
       cache: "no-store",
       credentials: "omit",
     });
@@ -93,16 +95,26 @@ export async function ask(method, path, { body, signal, accept, patience = PATIE
 }
 
 export async function get(path, options) {
-  return (await ask("GET", path, options)).json();
+  return JSON.parse(await textOf(await ask("GET", path, options), options?.signal));
 }
 
 export async function post(path, body, options) {
-  return (await ask("POST", path, { ...options, body })).json();
+  return JSON.parse(await textOf(await ask("POST", path, { ...options, body }), options?.signal));
 }
 
 export async function remove(path, options) {
   const response = await ask("DELETE", path, options);
-  return response.status === 204 ? null : response.json();
+  return response.status === 204 ? null : JSON.parse(await textOf(response, options?.signal));
+}
+
+// What a response says; raises `Lost` if the connection is cut meanwhile.
+export async function textOf(response, signal) {
+  try {
+    return await response.text();
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new Lost("the answer was cut off");
+  }
 }
 
 // A path with its parameters; what is null is left out.
@@ -125,6 +137,7 @@ function heard() {
   if (!isLost) return;
   isLost = false;
   connection.dispatchEvent(new Event("back"));
+  tryNow(); // what waits for the server need not wait any longer
 }
 
 function lost(pauseS) {
@@ -149,6 +162,20 @@ function pause(pauseS, signal) {
     wakers.add(wake);
     signal.addEventListener("abort", wake);
   });
+}
+
+// Do something that needs the server. While the server does not answer, it is done again and again,
+// so it must be something that may be done twice.
+export async function insist(work, signal) {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      if (signal.aborted || !(error instanceof Lost)) throw error;
+      await pause(AGAIN_S, signal);
+      if (signal.aborted) throw error;
+    }
+  }
 }
 
 // --- streams of events -------------------------------------------------------------------------
@@ -200,7 +227,7 @@ function handOver(part, heed) {
 
 // A stream that has no end: when it is cut, it is opened again, with longer and longer pauses. While
 // the page is hidden there is no stream, since a browser has few connections for all its tabs.
-export async function follow(pathOf, heed, signal) {
+export async function follow(path, heed, signal) {
   let failures = 0;
   while (!signal.aborted && token() !== null) {
     if (document.hidden) {
@@ -211,7 +238,7 @@ export async function follow(pathOf, heed, signal) {
     const hide = () => document.hidden && here.abort();
     document.addEventListener("visibilitychange", hide);
     try {
-      await events(pathOf(), (name, data) => {
+      await events(path, (name, data) => {
         failures = 0;
         heed(name, data);
       }, AbortSignal.any([signal, here.signal]));

@@ -9,7 +9,7 @@ const TOP = 10;
 const BOTTOM = 20;
 
 // Round steps of an axis from 0 to at least `most`.
-export function ticks(most, wanted = 4) {
+function ticks(most, wanted = 4) {
   if (!(most > 0)) return [0, 1];
   const rough = most / wanted;
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -29,9 +29,9 @@ function timeTicks(from, to, wanted) {
   return { step, found };
 }
 
-// Lines and areas over time. `series` is a list of { name, kind: "line" | "area" | "step", class };
+// Lines and areas over time. `series` is a list of { name, kind: "line" | "area", class };
 // `set(xs, columns)` draws; a null in a column is a gap. `from` and `to` hold the ends of the axis.
-export function timeChart({ title, series, format, height = 132, least = 0, stacked = false, whole = false, relative = false }) {
+export function timeChart({ title, series, format, height = 132, least = 0, whole = false, relative = false }) {
   const svg = s("svg", { class: "chart", role: "img", height });
   const note = h("figcaption", {}, h("span", { class: "chart-title" }, title), " ");
   const keys = series.map((each) => {
@@ -48,24 +48,14 @@ export function timeChart({ title, series, format, height = 132, least = 0, stac
   let width = 0;
   let hover = null;
 
-  function values(index) {
-    if (!stacked) return columns[index];
-    return xs.map((_, i) => {
-      let sum = 0;
-      for (let j = 0; j <= index; j += 1) sum += columns[j][i] ?? 0;
-      return sum;
-    });
-  }
-
   function draw() {
     if (width < 40) return;
     const right = width - RIGHT;
     const bottom = height - BOTTOM;
     const from = ends ? ends[0] : xs[0] ?? 0;
     const to = ends ? ends[1] : xs.at(-1) ?? 1;
-    const shownColumns = series.map((_, index) => values(index));
     let most = least;
-    for (const column of shownColumns) for (const value of column) if (value > most) most = value;
+    for (const column of columns) for (const value of column) if (value > most) most = value;
     let marks = ticks(most, height < 110 ? 2 : 3);
     if (whole) marks = marks.filter(Number.isInteger);
     const top = marks.at(-1) >= most ? marks.at(-1) : most;
@@ -85,24 +75,21 @@ export function timeChart({ title, series, format, height = 132, least = 0, stac
     } else {
       parts.push(s("text", { class: "tick", x: (LEFT + right) / 2, y: height / 2, "text-anchor": "middle" }, "nothing yet"));
     }
-    const order = series.map((_, index) => index);
-    if (stacked) order.reverse();
-    for (const index of order) {
-      const { kind, class: name } = series[index];
-      for (const run of runs(xs, shownColumns[index])) {
-        const path = pathOf(run, x, y, kind === "step" || (kind === "area" && whole));
+    series.forEach(({ kind, class: name }, index) => {
+      for (const run of runs(xs, columns[index])) {
+        const path = pathOf(run, x, y, kind === "area" && whole);
         if (kind === "area") {
           const last = run.at(-1);
           parts.push(s("path", { class: `area ${name}`, d: `${path} L${x(last[0]).toFixed(1)},${bottom} L${x(run[0][0]).toFixed(1)},${bottom} Z` }));
         }
         parts.push(s("path", { class: `line ${name}`, d: path }));
       }
-    }
+    });
     if (hover !== null && xs.length) {
       const at = xs[hover];
       parts.push(s("line", { class: "cross", x1: x(at), x2: x(at), y1: TOP, y2: bottom }));
       series.forEach((each, index) => {
-        const value = shownColumns[index][hover];
+        const value = columns[index][hover];
         if (value !== null && value !== undefined) parts.push(s("circle", { class: `dot ${each.class}`, cx: x(at), cy: y(value), r: 3 }));
       });
     }

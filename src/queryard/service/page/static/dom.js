@@ -63,25 +63,40 @@ export class Keyed {
   }
 
   set(items) {
-    const seen = new Set();
-    let place = this.container.firstElementChild;
-    items.forEach((item, index) => {
-      const key = this.keyOf(item);
-      if (seen.has(key)) return;
-      seen.add(key);
-      let row = this.rows.get(key);
-      if (row === undefined) {
-        row = this.make(item);
-        this.rows.set(key, row);
-      }
-      this.update(row, item, index);
-      if (row.node === place) place = place.nextElementSibling;
-      else this.container.insertBefore(row.node, place);
-    });
+    // Those that are gone go first, so that those that stay need not move.
+    const wanted = new Set(items.map(this.keyOf));
     for (const [key, row] of this.rows) {
-      if (seen.has(key)) continue;
+      if (wanted.has(key)) continue;
       row.node.remove();
       this.rows.delete(key);
     }
+    const seen = new Set();
+    keepingFocus(this.container, () => {
+      let place = this.container.firstElementChild;
+      items.forEach((item, index) => {
+        const key = this.keyOf(item);
+        if (seen.has(key)) return;
+        seen.add(key);
+        let row = this.rows.get(key);
+        if (row === undefined) {
+          row = this.make(item);
+          this.rows.set(key, row);
+        }
+        this.update(row, item, index);
+        if (row.node === place) place = place.nextElementSibling;
+        else this.container.insertBefore(row.node, place);
+      });
+    });
   }
+}
+
+// Do something to the children of a container. The element that had the focus has it again, if it is
+// still there, else the one that `instead` gives.
+export function keepingFocus(container, work, instead = () => null) {
+  const before = document.activeElement;
+  const isInside = before !== container && container.contains(before);
+  work();
+  if (!isInside || document.activeElement === before) return;
+  const now = container.contains(before) ? before : instead();
+  now?.focus({ preventScroll: true });
 }

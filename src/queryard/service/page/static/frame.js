@@ -20,12 +20,14 @@ const VIEWS = [
   ["controls", "t", "Controls", true],
 ];
 const THEMES = ["auto", "light", "dark"];
+const AGAIN_MS = 1000;
 
 export class Frame {
   constructor(who, signal) {
     this.who = who;
     this.signal = signal;
     this.leave = null;
+    this.failures = new Map();
     this.main = h("main", { id: "main", tabindex: "-1" });
     this.links = new Map(VIEWS.filter(([, , , admin]) => !admin || who.role === "admin")
       .map(([name, key, title]) => [name, h("a", { href: `#/${name}`, title: `g ${key}` }, title)]));
@@ -55,6 +57,7 @@ export class Frame {
     addEventListener("hashchange", () => this.route(), options);
     addEventListener("keydown", (event) => this.key(event), options);
     live.addEventListener("now", () => this.beat(), options);
+    live.addEventListener("now", () => this.preload(), { once: true, signal });
     connection.addEventListener("lost", () => this.lost(), options);
     connection.addEventListener("back", () => show(this.banner, false), options);
     signal.addEventListener("abort", () => {
@@ -73,20 +76,54 @@ export class Frame {
       location.replace("#/now");
       return;
     }
-    this.leave?.abort();
-    const leave = (this.leave = new AbortController());
+    const asked = (this.asked = {});
     this.openMenu(false);
+    // The view of before goes on until the next one is there.
+    const view = await this.loaded(name, asked);
+    if (view === null || asked !== this.asked || this.signal.aborted) return;
+    this.leave?.abort();
+    this.leave = new AbortController();
     for (const [key, link] of this.links) {
       if (key === name) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
-    const view = await import(`./views/${name}.js`);
-    if (leave.signal.aborted || this.signal.aborted) return;
     const argument = rest.map(decoded).join("/");
     document.title = `${argument || this.links.get(name)?.textContent || view.title} · Queryard`;
     scrollTo(0, 0);
     fill(this.main);
-    view.mount(this.main, { who: this.who, isAdmin: this.who.role === "admin", signal: leave.signal, argument });
+    view.mount(this.main, { who: this.who, isAdmin: this.who.role === "admin", signal: this.leave.signal, argument });
+  }
+
+  // The module of a view. If it cannot be had now, the view is opened later, unless another one is
+  // asked for meanwhile.
+  async loaded(name, asked) {
+    try {
+      return await this.module(name);
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error; // of the module itself
+      const again = () => asked === this.asked && !this.signal.aborted && this.route();
+      if (state().isLost) connection.addEventListener("back", again, { once: true, signal: this.signal });
+      else setTimeout(again, AGAIN_MS);
+      return null;
+    }
+  }
+
+  // A browser remembers an address of a module that has failed, so the next try has another address.
+  async module(name) {
+    const failures = this.failures.get(name) ?? 0;
+    try {
+      return await import(`./views/${name}.js${failures ? `?again=${failures}` : ""}`);
+    } catch (error) {
+      this.failures.set(name, failures + 1);
+      throw error;
+    }
+  }
+
+  // All views are loaded once there is time, so that each opens without the server.
+  preload() {
+    const load = () => ["query", ...this.links.keys()].forEach((name) => this.module(name).catch(() => null));
+    if ("requestIdleCallback" in window) requestIdleCallback(load);
+    else setTimeout(load, AGAIN_MS);
   }
 
   openMenu(on = !this.side.classList.contains("open")) {

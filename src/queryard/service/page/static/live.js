@@ -5,25 +5,44 @@ import { address, follow, get } from "./api.js";
 const WINDOW_S = 300;
 export const SHOWN = 200;
 
-// Tells "now" when `live.doc` is new.
-export const live = Object.assign(new EventTarget(), { doc: null, heardAt: 0, points: [] });
+// Tells "now" when `live.doc` is new; its lists are of `live.tenant` only, if that is not null.
+export const live = Object.assign(new EventTarget(), { doc: null, tenant: null, points: [] });
+
+let tenant = null;
+let reopen = null;
 
 export function start(signal) {
   stopped();
   // What was before comes after what is now.
   live.addEventListener("now", () => seed(signal), { once: true, signal });
-  follow(() => address("/v1/now/stream", { limit: SHOWN }), heed, signal);
+  let stream = null;
+  reopen = () => {
+    stream?.abort();
+    stream = new AbortController();
+    const only = tenant;
+    const path = address("/v1/now/stream", { limit: SHOWN, tenant: only });
+    follow(path, (name, doc) => name === "now" && heed(doc, only), AbortSignal.any([signal, stream.signal]));
+  };
+  reopen();
 }
 
 export function stopped() {
   live.doc = null;
   live.points = [];
+  tenant = null;
+  reopen = null;
 }
 
-function heed(name, doc) {
-  if (name !== "now") return;
+// List queries of one tenant and those below it only; null for all. Counts stay those of all.
+export function listOnly(name) {
+  if (name === tenant) return;
+  tenant = name;
+  reopen?.();
+}
+
+function heed(doc, only) {
   live.doc = doc;
-  live.heardAt = performance.now();
+  live.tenant = only;
   const last = live.points.at(-1);
   const point = pointOf(doc);
   // A point per second is what a chart can show.
@@ -34,19 +53,14 @@ function heed(name, doc) {
 }
 
 function pointOf(doc) {
-  let waiting = doc.more_waiting + doc.waiting.length;
-  let running = doc.running.length;
-  if (doc.tenants.length) {
-    waiting = doc.tenants.reduce((sum, tenant) => sum + tenant.waiting, 0);
-    running = doc.tenants.reduce((sum, tenant) => sum + tenant.running, 0);
-  }
+  const sum = (name) => doc.tenants.reduce((all, each) => all + each[name], 0);
   return {
     at: doc.at,
     busy: doc.slots.busy,
     total: doc.slots.total,
     memory: doc.memory.reserved_bytes,
-    waiting,
-    running,
+    waiting: sum("waiting"),
+    running: sum("running"),
   };
 }
 

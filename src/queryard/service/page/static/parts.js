@@ -1,7 +1,7 @@
 // What views are made of: panels, tables, tiles, messages, dialogs.
 
 import { Lost, Problem } from "./api.js";
-import { fill, h, say, show } from "./dom.js";
+import { h, keepingFocus, say, show } from "./dom.js";
 import { shortId } from "./format.js";
 
 // A box with a heading.
@@ -46,25 +46,62 @@ export function notice() {
   };
 }
 
-// A table by columns { name, title, class, cell(item) → node or text }; `set(items)` fills it.
+// A table by columns { name, title, class, cell(item) → node or text }; `set(items)` fills it. Rows
+// whose item is the same stay as they are, so that focus and selections stay, too.
 export function dataTable(columns, { empty = "Nothing here.", caption = "", onRow = null } = {}) {
   const body = h("tbody");
   const head = h("tr", {}, columns.map((column) => h("th", { scope: "col", class: column.class, title: column.title }, column.name)));
   const none = h("p", { class: "empty" }, empty);
   const table = h("table", {}, caption ? h("caption", { class: "unseen" }, caption) : null, h("thead", {}, head), body);
   const node = h("div", { class: "table-box" }, table, none);
+
+  function made(item) {
+    const row = h("tr", {}, columns.map((column) => h("td", { class: column.class }, column.cell(item))));
+    if (onRow) onRow(row, item);
+    return row;
+  }
+
+  let drawn = null;
   return {
     node,
     set(items) {
+      const texts = items.map((item) => JSON.stringify(item));
+      if (drawn !== null && texts.length === drawn.length && texts.every((text, i) => text === drawn[i].text)) return;
       show(none, items.length === 0);
       show(table, items.length > 0);
-      fill(body, items.map((item) => {
-        const row = h("tr", {}, columns.map((column) => h("td", { class: column.class }, column.cell(item))));
-        if (onRow) onRow(row, item);
-        return row;
-      }));
+      const kept = new Map((drawn ?? []).map((each) => [each.text, each.row]));
+      const rows = items.map((item, i) => {
+        const row = kept.get(texts[i]) ?? made(item);
+        kept.delete(texts[i]); // of items that are alike, each has a row
+        return { text: texts[i], key: keyOf(item, i), row };
+      });
+      const place = placeOf(body, drawn ?? []);
+      keepingFocus(body, () => body.replaceChildren(...rows.map((each) => each.row)), () => elementAt(rows, place));
+      drawn = rows;
     },
   };
+}
+
+function keyOf(item, number) {
+  return item.id ?? item.name ?? item.key ?? number;
+}
+
+const FOCUSABLE = "a, button, input, select, summary";
+
+// Where the focus is in a table: the key of the row, the cell, and which element of the cell.
+function placeOf(body, rows) {
+  const cell = body.contains(document.activeElement) ? document.activeElement.closest("td") : null;
+  if (cell === null) return null;
+  return {
+    key: rows.find((each) => each.row === cell.parentNode)?.key,
+    cell: [...cell.parentNode.children].indexOf(cell),
+    number: [...cell.querySelectorAll(FOCUSABLE)].indexOf(document.activeElement),
+  };
+}
+
+function elementAt(rows, place) {
+  const row = rows.find((each) => each.key === place?.key)?.row;
+  return row?.children[place.cell]?.querySelectorAll(FOCUSABLE)[place.number] ?? null;
 }
 
 export function choice(label, options, value, onchange) {

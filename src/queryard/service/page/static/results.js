@@ -1,19 +1,19 @@
 // Rows of an answer in a table with pages, and provisional answers with their intervals.
 
-import { address, ask, digits, exactRows } from "./api.js";
+import { address, ask, digits, exactRows, insist, textOf } from "./api.js";
 import { timeChart, whisker } from "./charts.js";
 import { fill, h, say, show } from "./dom.js";
 import { count, MISSING, seconds, several, share, significant } from "./format.js";
 import { button } from "./parts.js";
 
-export const PAGE_ROWS = 100;
+const PAGE_ROWS = 100;
 const NUMERIC = /^(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DECIMAL.*|DOUBLE|FLOAT|REAL|NUMERIC.*)$/i;
 
-export function isNumeric(type) {
+function isNumeric(type) {
   return NUMERIC.test(type);
 }
 
-export function cellText(value) {
+function cellText(value) {
   if (value === null) return h("span", { class: "null" }, "null");
   const exact = digits(value);
   if (exact !== null) return exact;
@@ -39,17 +39,21 @@ export function rowsView(query, signal, failed) {
   async function load(from) {
     try {
       const path = address(`/v1/queries/${encodeURIComponent(query)}/rows`, { start: from, limit: PAGE_ROWS, format: "json" });
-      let response;
-      do {
-        response = await ask("GET", path, { signal, patience: 600_000 });
-      } while (response.status === 202); // no rows within a minute: it waits, or is slow
-      const found = exactRows(await response.text());
+      const found = exactRows(await insist(() => whole(path), signal));
       start = from;
       next = digits(found.next) ?? found.next;
       draw(found);
     } catch (error) {
       failed(error);
     }
+  }
+
+  async function whole(path) {
+    let response;
+    do {
+      response = await ask("GET", path, { signal, patience: 600_000 });
+    } while (response.status === 202); // no rows within a minute: it waits, or is slow
+    return textOf(response, signal);
   }
 
   function draw(found) {

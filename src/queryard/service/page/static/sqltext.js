@@ -13,7 +13,7 @@ const WORDS = new Set(("all alter analyze and any as asc attach begin between by
 const PIECES = /(--[^\n]*|\/\*[\s\S]*?(?:\*\/|$))|('(?:[^']|'')*(?:'|$))|("(?:[^"]|"")*(?:"|$))|(\b\d[\d_]*(?:\.\d+)?(?:e[+-]?\d+)?\b)|([A-Za-z_]\w*)/gi;
 
 // Spans of coloured text.
-export function coloured(sql) {
+function coloured(sql) {
   const found = [];
   let last = 0;
   for (const match of sql.matchAll(PIECES)) {

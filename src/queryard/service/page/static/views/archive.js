@@ -1,11 +1,11 @@
 // Past days: how many queries, how they fared, and each of them.
 
-import { address, get } from "../api.js";
+import { address, get, insist } from "../api.js";
 import { h } from "../dom.js";
 import { clock, count, seconds, several } from "../format.js";
 import { button, chip, dataTable, notice, panel, queryLink } from "../parts.js";
+import { performanceColumns } from "../performance_columns.js";
 import { sqlLine } from "../sqltext.js";
-import { performanceColumns } from "./performance.js";
 
 export const title = "Archive";
 const PAGE = 100;
@@ -27,7 +27,7 @@ async function allDays(root, told, { signal }) {
   ], { empty: "The history has no day yet.", caption: "Days" });
   root.append(h("h1", {}, "Archive"), told.node, h("section", { class: "panel" }, table.node));
   try {
-    const found = await get("/v1/archive", { signal });
+    const found = await insist(() => get("/v1/archive", { signal }), signal);
     table.set([...found.days].sort((a, b) => (a.day < b.day ? 1 : -1)));
   } catch (error) {
     told.error(error);
@@ -38,9 +38,9 @@ function oneDay(root, told, { argument: day, signal }) {
   const performance_ = dataTable(performanceColumns("tenant"), { empty: "No query has ended.", caption: "Performance by tenant" });
   const queries = dataTable([
     { name: "Query", cell: (query) => queryLink(query.id) },
-    { name: "At", cell: (query) => clock(query.submitted_at) },
-    { name: "Tenant", cell: (query) => query.tenant },
-    { name: "Status", cell: (query) => chip(query.status) },
+    { name: "At", class: "whole", cell: (query) => clock(query.submitted_at) },
+    { name: "Tenant", class: "whole", cell: (query) => query.tenant },
+    { name: "Status", class: "whole", cell: (query) => chip(query.status) },
     { name: "Waited", class: "num", cell: (query) => seconds(query.waited_s) },
     { name: "Work", class: "num", cell: (query) => seconds(query.work_s) },
     { name: "Statement", class: "k-statement", cell: (query) => h("span", { class: "sql", title: query.sql }, sqlLine(query.sql ?? "")) },
@@ -56,7 +56,8 @@ function oneDay(root, told, { argument: day, signal }) {
 
   async function load(from) {
     try {
-      const found = await get(address(`/v1/archive/${encodeURIComponent(day)}`, { start: from, limit: PAGE }), { signal });
+      const path = address(`/v1/archive/${encodeURIComponent(day)}`, { start: from, limit: PAGE });
+      const found = await insist(() => get(path, { signal }), signal);
       start = from;
       performance_.set(found.performance.rows);
       queries.set(found.queries);

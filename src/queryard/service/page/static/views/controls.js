@@ -1,6 +1,6 @@
 // What an admin can change while the server runs; each change is recorded and can be undone.
 
-import { get, post, repeat } from "../api.js";
+import { get, insist, post, Problem, repeat } from "../api.js";
 import { fill, h, Keyed, say, show } from "../dom.js";
 import { bytes, moment } from "../format.js";
 import { button, chip, choice, confirmed, dataTable, field, notice, panel } from "../parts.js";
@@ -8,9 +8,11 @@ import { button, chip, choice, confirmed, dataTable, field, notice, panel } from
 export const title = "Controls";
 const OBJECTIVES = ["small queries fast", "deadlines first", "early answers", "fair to tenants", "throughput", "low cost"];
 const PORTFOLIO = "portfolio";
+const CONFLICT = 409;
 
 export function mount(root, { signal }) {
   const told = notice();
+  const reason = field("reason", { placeholder: "recorded with the next change", maxlength: "200", class: "grow" });
   const state = stateControls(change);
   const policy = policyControls(change, signal, told);
   const tenants = tenantControls(change);
@@ -22,13 +24,17 @@ export function mount(root, { signal }) {
   ], { empty: "Nothing was changed yet.", caption: "Changes" });
   root.append(
     h("h1", {}, "Controls"), told.node,
+    h("div", { class: "row filter-row" }, reason.node),
     h("div", { class: "panels" }, state.node, policy.node),
     tenants.node,
     panel("Changes", changes.node));
   let drawn = "";
+  // The last change that is shown here.
+  let seen = null;
 
   async function load() {
     const found = await get("/v1/controls", { signal });
+    seen = found.last;
     const text = JSON.stringify(found);
     if (text === drawn) return;
     drawn = text;
@@ -38,14 +44,23 @@ export function mount(root, { signal }) {
     changes.set(found.changes);
   }
 
-  async function change(body) {
+  // A change is made on top of what is shown: one that another admin has made meanwhile is seen first.
+  function change(body) {
+    return made("/v1/controls", seen === null ? body : { ...body, seen });
+  }
+
+  async function made(path, body) {
+    const words = reason.input.value.trim();
     try {
-      const made = await post("/v1/controls", body, { signal });
-      told.good(`Done: ${made.text}`);
+      const record = await post(path, words ? { ...body, reason: words } : body, { signal });
+      seen = record.id;
+      told.good(`Done: ${record.text}`);
+      reason.input.value = "";
       await load();
       return true;
     } catch (error) {
       told.error(error);
+      if (error instanceof Problem && error.status === CONFLICT) await load().catch(told.polled);
       return false;
     }
   }
@@ -53,15 +68,7 @@ export function mount(root, { signal }) {
   function undo(each) {
     if (each.undone_by !== null && each.undone_by !== undefined) return h("span", { class: "quiet" }, `undone by ${each.undone_by}`);
     if (!each.undoable) return "";
-    return button("Undo", async () => {
-      try {
-        const made = await post(`/v1/controls/${encodeURIComponent(each.id)}/undo`, {}, { signal });
-        told.good(`Done: ${made.text}`);
-        await load();
-      } catch (error) {
-        told.error(error);
-      }
-    }, { class: "small", "aria-label": `Undo: ${each.text}` });
+    return button("Undo", () => made(`/v1/controls/${encodeURIComponent(each.id)}/undo`, {}), { class: "small", "aria-label": `Undo: ${each.text}` });
   }
 
   repeat(2, load, told.polled, signal);
@@ -71,12 +78,11 @@ export function mount(root, { signal }) {
 
 function stateControls(change) {
   const now = h("span");
-  const reason = field("reason", { placeholder: "told with the change", class: "grow" });
-  const asked = (what) => change({ change: what, ...(reason.input.value.trim() ? { reason: reason.input.value.trim() } : {}) });
+  const asked = (what) => change({ change: what });
   const pause = button("Pause", () => asked("pause"), { title: "No waiting query starts; what runs goes on" });
   const resume = button("Resume", () => asked("resume"), { class: "main" });
   const drain = button("Drain", async () => {
-    if (await confirmed("Drain the server?", "Drain", "No further queries are taken until it is opened again; those that are there go on.")) asked("drain");
+    if (await confirmed("Drain the server?", "Drain it", "No further queries are taken until it is opened again; those that are there go on.")) asked("drain");
   });
   const open = button("Open", () => asked("open"), { class: "main" });
   const reset = button("Reset learned models", async () => {
@@ -84,7 +90,7 @@ function stateControls(change) {
   }, { class: "danger" });
   const since = h("p", { class: "quiet" });
   return {
-    node: panel("Server", h("div", { class: "row" }, now, pause, resume, drain, open, reset), since, h("div", { class: "row" }, reason.node)),
+    node: panel("Server", h("div", { class: "row" }, now, pause, resume, drain, open, reset), since),
     set(found) {
       fill(now, chip(found.state));
       show(pause, !found.paused);
@@ -108,18 +114,21 @@ function policyControls(change, signal, told) {
   const candidates = field("candidates", { placeholder: "as usual, or marshal, edf, fair", class: "grow" });
   const portfolio = h("div", { hidden: true }, h("div", { class: "row" }, objective.node, weights.node), h("div", { class: "row" }, candidates.node));
   const apply = button("Follow", () => follow(), { class: "main" });
+  const node = panel("Policy", now, h("div", { class: "row" }, select.node, apply), portfolio, summary);
   let known = [];
+  let inForce = null;
+  // What is being chosen here is not replaced by what is in force.
   let touched = false;
-  select.select.addEventListener("change", () => (touched = true));
+  for (const event of ["change", "input"]) node.addEventListener(event, () => (touched = true));
 
-  get("/v1/profiles", { signal }).then((found) => {
+  insist(() => get("/v1/profiles", { signal }), signal).then((found) => {
     known = found.profiles;
     const names = known.map((each) => each.name).filter((name) => name !== PORTFOLIO);
+    const chosen = touched || inForce === null ? select.select.value : nameOf(inForce);
     fill(select.select, [PORTFOLIO, ...names].map((name) => h("option", { value: name }, name)));
-    if (current) select.select.value = current;
+    select.select.value = chosen;
     drawDetails();
   }).catch(told.error);
-  let current = null;
 
   function drawDetails() {
     const name = select.select.value;
@@ -130,33 +139,61 @@ function policyControls(change, signal, told) {
       : known.find((each) => each.name === name)?.summary ?? "");
   }
 
+  // What is set here, and of a portfolio in force the rest of its settings.
   function wanted() {
     if (select.select.value !== PORTFOLIO) return select.select.value;
-    const table = { objective: objective.select.value === "own" ? weights.input.value.trim() : objective.select.value };
-    const names = candidates.input.value.split(/[,\s]+/).filter(Boolean);
-    if (names.length) table.candidates = names;
+    const { objective: before, candidates: those, provisioning, ...rest } = inForce?.portfolio ?? {};
+    const goal = objective.select.value === "own" ? weights.input.value.trim() : objective.select.value;
+    const table = { ...rest, objective: goal };
+    // What resizes the cluster goes with the objective.
+    if (provisioning !== undefined && goalText(before) === goal) table.provisioning = provisioning;
+    const own = new Map((those ?? []).map((each) => [candidateName(each), each]));
+    const names = candidates.input.value.split(",").map((each) => each.trim()).flatMap((each) => (own.has(each) ? each : each.split(/\s+/))).filter(Boolean);
+    if (names.length) table.candidates = names.map((name) => own.get(name) ?? name);
     return { portfolio: table };
   }
 
   async function follow() {
-    touched = false;
-    await change({ change: "profile", profile: wanted() });
+    if (await change({ change: "profile", profile: wanted() })) touched = false;
+  }
+
+  function drawInForce() {
+    select.select.value = nameOf(inForce);
+    const found = inForce.portfolio;
+    if (found) {
+      const goal = goalText(found.objective);
+      const isNamed = OBJECTIVES.includes(goal);
+      objective.select.value = isNamed ? goal : "own";
+      weights.input.value = isNamed ? "" : goal;
+      candidates.input.value = found.candidates.map(candidateName).join(", ");
+    }
+    drawDetails();
   }
 
   return {
-    node: panel("Policy", now, h("div", { class: "row" }, select.node, apply), portfolio, summary),
+    node,
     set(found) {
-      const name = found.portfolio ? PORTFOLIO : typeof found.profile === "string" ? found.profile : found.profile?.name ?? "";
-      const goal = found.portfolio?.objective;
-      fill(now, "In force: ", h("b", {}, name), goal ? ` (${typeof goal === "string" ? goal : JSON.stringify(goal)})` : "");
-      if (!touched) {
-        current = name;
-        select.select.value = name;
-        if (typeof goal === "string" && OBJECTIVES.includes(goal)) objective.select.value = goal;
-        drawDetails();
-      }
+      inForce = found;
+      fill(now, "In force: ", h("b", {}, nameOf(found)), found.portfolio ? ` (${goalText(found.portfolio.objective)})` : "");
+      if (!touched) drawInForce();
     },
   };
+}
+
+function nameOf(found) {
+  if (found.portfolio) return PORTFOLIO;
+  return typeof found.profile === "string" ? found.profile : found.profile?.name ?? "";
+}
+
+// An objective by its name, or weights as they are written.
+function goalText(goal) {
+  if (typeof goal === "string" || goal === undefined) return goal ?? "";
+  return Object.entries(goal).map(([name, weight]) => `${name}=${weight}`).join("+");
+}
+
+// Candidates are names, or documents with one.
+function candidateName(each) {
+  return typeof each === "string" ? each : each.name;
 }
 
 // --- tenants -----------------------------------------------------------------------------------------
@@ -180,21 +217,26 @@ function tenantControls(change) {
   function add() {
     const wanted = name.input.value.trim();
     if (!wanted) return;
-    tenants = [...tenants.filter((each) => each.name !== wanted), { name: wanted, limits: {} }];
+    if (!rows.rows.has(wanted)) tenants = [...tenants, { name: wanted, limits: {} }].sort(byName);
     rows.set(tenants);
     name.input.value = "";
-    body.lastChild.querySelector("input").focus();
+    rows.rows.get(wanted).node.querySelector("input").focus();
   }
 
   return {
     node,
     set(found) {
       const names = new Set(found.map((each) => each.name));
-      // Those that were added here stay until they have a setting.
-      tenants = [...found, ...tenants.filter((each) => !names.has(each.name) && each.weight === undefined)];
+      // Those that were added here stay until they have a setting, and those that are written in.
+      const isKept = (each) => !names.has(each.name) && (each.weight === undefined || rows.rows.get(each.name)?.isUsed());
+      tenants = [...found, ...tenants.filter(isKept)].sort(byName);
       rows.set(tenants);
     },
   };
+}
+
+function byName(a, b) {
+  return a.name < b.name ? -1 : Number(a.name > b.name);
 }
 
 // What a tenant has now, as it is written.
@@ -213,7 +255,8 @@ function tenantRow(tenant, change) {
   let before = settingsOf(tenant);
   const inputs = {};
   const apply = button("Apply", () => send(), { class: "small main", hidden: true });
-  const edited = () => show(apply, Object.keys(inputs).some((key) => inputs[key].value.trim() !== before[key]));
+  const isEdited = () => Object.keys(inputs).some((key) => inputs[key].value.trim() !== before[key]);
+  const edited = () => show(apply, isEdited());
   const cells = [...SHARES, ...LIMITS].map((key) => {
     inputs[key] = h("input", {
       class: "short", value: before[key], placeholder: HINTS[key], oninput: edited, "aria-label": `${key} of ${tenant.name}`,
@@ -245,9 +288,11 @@ function tenantRow(tenant, change) {
     if (sure) change({ change: "cancel-tenant", tenant: tenant.name });
   }
 
+  const node = h("tr", {}, h("th", { scope: "row" }, tenant.name), cells,
+    h("td", { class: "num" }, apply, button("Cancel all", cancel, { class: "small quiet danger", "aria-label": `Cancel all queries of ${tenant.name}` })));
   return {
-    node: h("tr", {}, h("th", { scope: "row" }, tenant.name), cells,
-      h("td", { class: "num" }, apply, button("Cancel all", cancel, { class: "small quiet danger", "aria-label": `Cancel all queries of ${tenant.name}` }))),
+    node,
+    isUsed: () => isEdited() || node.contains(document.activeElement),
     set(found) {
       const after = settingsOf(found);
       for (const key of Object.keys(inputs)) {

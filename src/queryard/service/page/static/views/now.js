@@ -4,7 +4,7 @@ import { remove } from "../api.js";
 import { meter, timeChart } from "../charts.js";
 import { h, Keyed, say, show, toggle } from "../dom.js";
 import { bytes, clock, count, MISSING, moment, seconds, several, share, shortId } from "../format.js";
-import { counts, live, SHOWN } from "../live.js";
+import { counts, listOnly, live, SHOWN } from "../live.js";
 import { button, chip, notice, panel, tile } from "../parts.js";
 import { sqlLine } from "../sqltext.js";
 
@@ -68,19 +68,36 @@ export function mount(root, { signal }) {
     const xs = points.map((point) => point.at);
     slots.set(xs, [points.map((point) => point.busy)], ends);
     queue.set(xs, [points.map((point) => point.waiting), points.map((point) => point.running)], ends);
-    tenants.set(doc.tenants, filter.value);
-    const wanted = wantedBy(filter.value);
-    running.set(doc.running.filter(wanted).slice(0, SHOWN), doc.at);
-    waiting.set(doc.waiting.filter(wanted), doc.at);
-    ended.set(doc.ended.filter(wanted), doc.at);
-    say(runningTitle, `Running · ${count(now.running)}`);
-    say(waitingTitle, `Waiting · ${count(now.waiting)}`);
-    say(more, `${several(doc.more_waiting, "more query", "more queries")} behind the first ${SHOWN}.`);
+    const text = filter.value.trim();
+    tenants.set(doc.tenants, text);
+    const only = tenantMeant(text, doc.tenants);
+    listOnly(only);
+    if (live.tenant !== null && live.tenant !== only) return; // the lists of others are on their way
+    const wanted = wantedBy(text);
+    // The server looks through all queries for a tenant; for a text, only those that are here.
+    const isPart = text !== "" && live.tenant === null && doc.more_waiting > 0;
+    const found = { running: doc.running.filter(wanted), waiting: doc.waiting.filter(wanted), ended: doc.ended.filter(wanted) };
+    running.set(found.running.slice(0, SHOWN), doc.at, text ? "No query that runs matches." : "No query runs.");
+    waiting.set(found.waiting, doc.at, isPart ? `None of the first ${SHOWN} matches.` : text ? "No query that waits matches." : "No query waits.");
+    ended.set(found.ended, doc.at, text ? "None of those that ended last matches." : "None has ended yet.");
+    const heading = (name, shown, all) => `${name} · ${text ? `${count(shown)} of ` : ""}${count(all)}`;
+    say(runningTitle, heading("Running", found.running.length, now.running));
+    say(waitingTitle, heading("Waiting", found.waiting.length + (live.tenant === null ? 0 : doc.more_waiting), now.waiting));
+    say(more, `${several(doc.more_waiting, "more query", "more queries")} behind the first ${SHOWN}${isPart ? "; the filter does not look at them" : ""}.`);
     show(more, doc.more_waiting > 0);
   }
 
   live.addEventListener("now", draw, { signal });
+  signal.addEventListener("abort", () => listOnly(null));
   draw();
+}
+
+// The tenant that a filter names, if there is such a one; else null.
+function tenantMeant(text, tenants) {
+  if (!text.startsWith("tenant:")) return null;
+  const wanted = text.slice(7).toLowerCase();
+  const found = tenants.map((each) => each.name).find((name) => `${name}/`.toLowerCase().startsWith(`${wanted}/`));
+  return wanted && found !== undefined ? found.slice(0, wanted.length) : null;
 }
 
 // Which queries a filter means: a tenant with those below it, else a text.
@@ -139,7 +156,7 @@ function queryTable(kind, cancel) {
   const body = h("tbody");
   const head = h("tr", {}, names.map((name) => h("th", { scope: "col", class: `${NUMBERS.has(name) ? "num" : ""} k-${key(name)}` }, name)));
   const table = h("table", { class: `queries ${kind}` }, h("caption", { class: "unseen" }, `Queries ${kind}`), h("thead", {}, head), body);
-  const none = h("p", { class: "empty" }, { running: "No query runs.", waiting: "No query waits.", ended: "None has ended yet." }[kind]);
+  const none = h("p", { class: "empty" });
   const rows = new Keyed(body, make, update);
   let now = 0;
 
@@ -205,8 +222,9 @@ function queryTable(kind, cancel) {
 
   return {
     node: h("div", { class: "table-box" }, table, none),
-    set(queries, at) {
+    set(queries, at, empty) {
       now = at;
+      say(none, empty);
       show(none, queries.length === 0);
       show(table, queries.length > 0);
       rows.set(queries);

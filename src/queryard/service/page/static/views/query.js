@@ -1,6 +1,6 @@
 // One query: when it waited and ran, on what, what was predicted, its plan and provisional answers.
 
-import { events, get, Problem, remove, repeat } from "../api.js";
+import { events, get, Lost, Problem, remove, repeat } from "../api.js";
 import { bars, ganttChart, meter, timeChart } from "../charts.js";
 import { fill, h, s, say, show } from "../dom.js";
 import { measured, moment, seconds, several, share, titled } from "../format.js";
@@ -111,8 +111,9 @@ export function mount(root, { argument: id, signal }) {
         if (found.answer) show(newest.node, true);
         newest.set(found);
       }, signal);
-    } catch {
-      // Its answers go to another connection; the errors of all are in the chart.
+    } catch (problem) {
+      // Else its answers go to another connection; the errors of all are in the chart.
+      if (problem instanceof Lost) following = false;
     }
   }
 

@@ -1,11 +1,12 @@
 // Statements: written, run, watched, cancelled; their rows and provisional answers.
 
-import { events, get, post, Problem, remove } from "../api.js";
+import { events, get, insist, Lost, post, Problem, remove } from "../api.js";
 import { meter } from "../charts.js";
 import { fill, h, say, show } from "../dom.js";
 import { bytes, count, seconds, several, share } from "../format.js";
 import { button, choice, field, notice, queryLink } from "../parts.js";
 import { answerView, rowsView } from "../results.js";
+import { statementSession } from "../session.js";
 import { editor } from "../sqltext.js";
 
 export const title = "SQL";
@@ -16,6 +17,7 @@ const PAST_KEPT = 30;
 export function mount(root, { signal }) {
   const told = notice();
   const result = h("div", { class: "panel", hidden: true });
+  const session = statementSession(told, signal);
   let current = null;
 
   const write = editor(sessionStorage.getItem(DRAFT) ?? "", {
@@ -49,7 +51,7 @@ export function mount(root, { signal }) {
         h("div", { class: "row sql-bar" },
           go, cancel,
           h("label", { class: "check", title: "Answer early and often, with intervals" }, online, "online"), stopAt.node,
-          deadline.node, plan.node,
+          deadline.node, plan.node, session.node,
           h("span", { class: "grow" }),
           button("Explain", () => look("explain"), { class: "quiet" }),
           button("Estimate", () => look("estimate"), { class: "quiet" }),
@@ -89,6 +91,8 @@ export function mount(root, { signal }) {
     current?.leave.abort();
     if (online.checked) wanted.online = { every: 0.1, ...(stopAt.select.value ? { stop_at: Number(stopAt.select.value) } : {}) };
     if (deadline.input.value.trim()) wanted.deadline = deadline.input.value.trim();
+    // With a key, a statement that is sent again after a lost connection runs once.
+    wanted.idempotency_key = `page-${[...crypto.getRandomValues(new Uint32Array(4))].join("-")}`;
     told.clear();
     remember(wanted.sql);
     const leave = new AbortController();
@@ -96,7 +100,7 @@ export function mount(root, { signal }) {
     const both = AbortSignal.any([signal, leave.signal]);
     busy(true);
     try {
-      const state = await post("/v1/queries", wanted, { signal: both });
+      const state = await session.within((named) => insist(() => post("/v1/queries", { ...wanted, ...named }, { signal: both }), both), both);
       mine.id = state.id;
       await watch(state, both);
     } catch (error) {
@@ -117,9 +121,10 @@ export function mount(root, { signal }) {
   }
 
   async function stop() {
-    if (current?.id == null) return;
+    const id = current?.id ?? null;
+    if (id === null) return;
     try {
-      await remove(`/v1/queries/${encodeURIComponent(current.id)}`);
+      await insist(() => remove(`/v1/queries/${encodeURIComponent(id)}`), signal);
     } catch (error) {
       told.error(error);
     }
@@ -135,17 +140,35 @@ export function mount(root, { signal }) {
     if (state.online) watchAnswers(path, leave);
     else rows(state.id, leave); // read while it runs: a query whose rows are not read pauses
     let last = null;
-    await events(`${path}/events`, (name, found) => {
-      last = found;
-      drawState(line, bar, found);
-    }, leave);
-    if (last === null) return;
-    if (last.error) {
+    try {
+      await toTheEnd(`${path}/events`, (name, found) => {
+        if (!found.timing) return; // the token was revoked
+        last = found;
+        drawState(line, bar, found);
+      }, leave);
+    } catch (error) {
+      say(line, "What became of it is not known.");
+      throw error;
+    } finally {
+      show(bar.node, false);
+    }
+    if (last?.error) {
       const { detail, line: at } = last.error;
       if (last.state === "cancelled") told.good("The query is cancelled.");
       else failed(new Problem({ detail, line: at }, 422));
     }
-    show(bar.node, false);
+  }
+
+  // The events of a query until its end, however often the connection is lost meanwhile.
+  async function toTheEnd(path, heed, leave) {
+    let isOver = false;
+    await insist(async () => {
+      await events(path, (name, found) => {
+        isOver ||= name === "end";
+        heed(name, found);
+      }, leave);
+      if (!isOver) throw new Lost("the events end before the query does");
+    }, leave);
   }
 
   async function rows(id, leave) {
@@ -160,9 +183,9 @@ export function mount(root, { signal }) {
     result.append(view.node);
     show(view.node, false);
     try {
-      await events(`${path}/answers`, (name, found) => {
+      await toTheEnd(`${path}/answers`, (name, found) => {
         if (found.answer) show(view.node, true);
-        view.set(found);
+        if (found.answer !== undefined) view.set(found);
         if (name === "end" && found.in_rows) {
           if (found.reason) told.good(`It ran exactly: ${found.reason}`);
           rows(found.query, leave);
@@ -181,7 +204,7 @@ export function mount(root, { signal }) {
     if (wanted === null) return;
     told.clear();
     try {
-      const found = await post(`/v1/${what}`, wanted, { signal, patience: 60_000 });
+      const found = await session.within((named) => post(`/v1/${what}`, { ...wanted, ...named }, { signal, patience: 60_000 }), signal);
       fill(result, h("pre", { class: "plan", tabindex: "0" }, found.text));
       show(result, true);
     } catch (error) {
@@ -231,7 +254,7 @@ function tableList(insert, run, signal) {
           h("button", { type: "button", title: "insert", onclick: () => insert(quotedPart(column.name)) }, column.name), h("span", {}, column.type)))));
   }
 
-  get("/v1/tables", { signal }).then((answer) => {
+  insist(() => get("/v1/tables", { signal }), signal).then((answer) => {
     tables = answer.tables;
     draw();
   }).catch((error) => {

@@ -1,6 +1,6 @@
 // What if another policy had been in force: a window of the history, simulated under several.
 
-import { get, post, Problem, remove, repeat } from "../api.js";
+import { get, insist, post, Problem, remove, repeat } from "../api.js";
 import { meter } from "../charts.js";
 import { fill, h, say, show } from "../dom.js";
 import { bytes, count, factor, seconds, share, significant } from "../format.js";
@@ -55,7 +55,7 @@ export function mount(root, { signal }) {
   show(bar.node, false);
   let current = null;
 
-  get("/v1/profiles", { signal }).then((found) => {
+  insist(() => get("/v1/profiles", { signal }), signal).then((found) => {
     const inForce = found.current.name;
     const portfolio = { name: "portfolio", summary: "The policy is chosen again and again, by simulating the queue.", composition: "" };
     const wanted = (profile) => profile.name === inForce || USUAL.includes(profile.name);
