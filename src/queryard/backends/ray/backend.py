@@ -145,7 +145,7 @@ class RayBackend:
             self._post = post
             self._runs.begin(post)
             self._launches.begin(post)
-            self._here.begin(self._heard_here)
+            self._here.begin(post)
             for event in self._early:
                 post(event)
             self._early.clear()
@@ -352,13 +352,6 @@ class RayBackend:
             if isinstance(news, QueryUsed):
                 news = self._usage.summed(link.name, news)
             self._runs.hear(news)
-
-    def _heard_here(self, event: Any) -> None:
-        """What runs in this process has posted something."""
-        with self._lock:
-            if self._here.counts(event):
-                assert self._post is not None
-                self._post(event)
 
     def _failed(self, error: BaseException) -> None:
         if self._post is not None:
