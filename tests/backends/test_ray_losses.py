@@ -12,6 +12,8 @@ import duckdb
 import pytest
 
 import queryard
+from queryard.backends.ray.actor import NodeActor
+from queryard.backends.ray.node_tasks import NodeTasks
 
 from .fake_ray import FakeRay, ray_faked
 
@@ -60,3 +62,49 @@ def test_what_runs_with_the_driver_ends_without_waiting_for_the_backend(session)
         assert leases._lock.acquire(timeout=PATIENCE_S)
         leases._lock.release()
     assert handle.wait(PATIENCE_S)
+
+
+# --- queries that crash their process ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("plan", ["native", "staged"])
+def test_a_query_that_crashes_every_node_fails_and_the_nodes_stay(session, ray, monkeypatch, plan):
+    lease, run = NodeActor._lease, NodeTasks.run
+    crashed: list[str] = []
+
+    def crash(place: str) -> None:
+        crashed.append(place)
+        next(actor for actor in ray.actors if actor.place == place).die("Segmentation fault")
+
+    def leasing(self: Any, order: Any) -> None:
+        lease(self, order)
+        if "12345" in repr(order.statement):
+            crash(self._workplace._setting.name)
+
+    def running(self: Any, launch: int, task: Any, source: str = "") -> float:
+        if "12345" in repr(self._opening.plan):
+            crash(self._exchange.place)
+        return run(self, launch, task, source)
+
+    monkeypatch.setattr(NodeActor, "_lease", leasing)
+    monkeypatch.setattr(NodeTasks, "run", running)
+    with pytest.raises(queryard.QueryFailed, match=r"was at 4 nodes when they were lost.*Segmentation"):
+        session.sql("SELECT sum(n) + 12345 FROM numbers", plan=plan).fetchall()
+    assert len(crashed) == 4
+    until(lambda: len(session.host.backend.nodes) == 2)
+    assert not session.host.backend.refused
+    assert session.sql("SELECT sum(n) FROM numbers", plan=plan).fetchall() == [(499500,)]
+
+
+def test_a_statement_of_the_drivers_outlives_any_number_of_nodes(session, ray):
+    backend: Any = session.host.backend
+    go = threading.Event()
+    handle = session.iterate(lambda step: go.wait(PATIENCE_S) and 0.5, 1, work_s=0.01)
+    for _ in range(6):
+        until(lambda: bool(backend._here.held))
+        ((_, node),) = backend._here.held
+        next(actor for actor in ray.actors if actor.place == node).die("killed by the test")
+        until(lambda node=node: node not in {at for _, at in backend._here.held})
+    go.set()
+    assert handle.wait(PATIENCE_S)
+    assert handle.status == "finished"

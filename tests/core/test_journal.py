@@ -118,7 +118,7 @@ ANY_EVENT: dict[type, st.SearchStrategy[Any]] = {
     ev.AnswerReported: st.builds(ev.AnswerReported, times, names, counts, sizes, times, maybe),
     ev.LeaseEnded: st.builds(ev.LeaseEnded, times, names, names, slots, outcomes, names),
     ev.NodeJoined: st.builds(ev.NodeJoined, times, nodes),
-    ev.NodeLost: st.builds(ev.NodeLost, times, names),
+    ev.NodeLost: st.builds(ev.NodeLost, times, names, names, st.lists(names).map(tuple)),
     ev.TableChanged: st.builds(ev.TableChanged, times, tables),
     ev.SegmentsKept: st.builds(ev.SegmentsKept, times, names, st.floats(0, 1)),
     ev.QueryCancelled: st.builds(ev.QueryCancelled, times, names, names),

@@ -122,6 +122,7 @@ class JobState:
         "leased_since_s",
         "leases",
         "level_s",
+        "losses",
         "make_s",
         "map",
         "map_guessed",
@@ -218,6 +219,8 @@ class JobState:
         # that was its own fault.
         self.restarting = False
         self.failures = 0
+        # How often the host was lost on which it had started.
+        self.losses = 0
         self.answers: list[Answer] = []
         # Since its last answer: seconds with slots, and slot-seconds; up to when they count.
         self.held_s = 0.0
@@ -310,6 +313,7 @@ class JobState:
         copy.finishing = self.finishing
         copy.restarting = self.restarting
         copy.failures = self.failures
+        copy.losses = self.losses
         copy.answers = self.answers  # replaced as a whole, never changed
         copy.held_s = self.held_s
         copy.leased_s = self.leased_s

@@ -138,10 +138,17 @@ class NodeJoined(NamedTuple):
 
 
 class NodeLost(NamedTuple):
-    """A node is gone, with all that ran there and the outputs that lived there."""
+    """A node is gone, with all that ran there and the outputs that lived there.
+
+    What ran there may be the cause of it, and too many such losses end its query
+    (`Settings.max_losses`). `spared` are divisible jobs that had slots of the node by name only, so
+    that none of it was their doing.
+    """
 
     time_s: float
     node: str
+    cause: str = ""
+    spared: tuple[str, ...] = ()
 
 
 class TableChanged(NamedTuple):

@@ -38,6 +38,11 @@ class AtDriver:
     def has(self, job: str) -> bool:
         return job in self._jobs
 
+    @property
+    def jobs(self) -> tuple[str, ...]:
+        """All that run here, whatever nodes have lent slots to them."""
+        return tuple(sorted(self._jobs))
+
     def has_run(self, query: str) -> bool:
         """Whether the job of a query runs here."""
         return _job(query) in self._jobs

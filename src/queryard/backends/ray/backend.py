@@ -170,8 +170,9 @@ class RayBackend:
                 link.send(Met(other.name, other.actor))
 
     def _gone(self, link: Link, reason: str) -> None:
-        self._members.lost(link)
         with self._lock:
+            is_busy = self._runs.has_any_at(link) or self._launches.has_any_at(link)
+            self._members.lost(link, is_busy)
             is_used = self._links.pop(link.name, None) is not None
             self._peers.lose(link.name)
             for other in self._members.links():
@@ -181,7 +182,7 @@ class RayBackend:
                 return
             self._runs.lose(link, reason)
             self._here.lose(link.name)
-            self._tell_node(NodeLost(0.0, link.name))
+            self._tell_node(NodeLost(0.0, link.name, reason, self._here.jobs))
             self._launches.lose(link, reason)
 
     def _tell_node(self, event: NodeJoined | NodeLost) -> None:

@@ -254,6 +254,10 @@ class Launches:
             place = launched.link.name
             self._post(TaskFinished(0.0, launched.number, place, output_bytes))
 
+    def has_any_at(self, link: Link) -> bool:
+        """Whether a task runs at a node."""
+        return any(launched.link is link for launched in self._running.values())
+
     def lose(self, link: Link, reason: str) -> None:
         """A node is lost, with what ran there and the rows there; the kernel knows its launches."""
         for known in list(self._queries.values()):

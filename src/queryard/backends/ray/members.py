@@ -186,17 +186,20 @@ class Members:
                 daemon=True,
             ).start()
 
-    def lost(self, link: Link) -> None:
-        """A link is dead; its node may join again under another name."""
+    def lost(self, link: Link, was_busy: bool) -> None:
+        """A link is dead; its node may join again under another name.
+
+        If it was busy, its work may be to blame, and not the node.
+        """
         with self._lock:
             self._released.pop(link.name, None)
             if self._links.get(link.ray_node) is not link:
                 return  # it was let go
             del self._links[link.ray_node]
-            if link.lived_s < QUICK_S:
-                self._quick_deaths[link.ray_node] += 1
-            else:
+            if link.lived_s >= QUICK_S:
                 del self._quick_deaths[link.ray_node]
+            elif not was_busy:
+                self._quick_deaths[link.ray_node] += 1
 
     # --- joining ------------------------------------------------------------------------------
 

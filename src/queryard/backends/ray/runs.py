@@ -143,6 +143,10 @@ class Runs:
                 run.end_told = run.end_told or news.outcome != "revoked"
         self._post(news)  # type: ignore[arg-type]
 
+    def has_any_at(self, link: Link) -> bool:
+        """Whether a run that has not ended is at a node."""
+        return any(run.link is link and not run.ended for run in self)
+
     def lose(self, link: Link, reason: str) -> None:
         """A node is lost: its runs begin again later, or end with an error."""
         for run in self:
