@@ -14,6 +14,7 @@ import pytest
 import queryard
 from queryard.backends.ray.actor import NodeActor
 from queryard.backends.ray.node_tasks import NodeTasks
+from queryard.results.streams import ResultStream
 
 from .fake_ray import FakeRay, ray_faked
 
@@ -108,3 +109,22 @@ def test_a_statement_of_the_drivers_outlives_any_number_of_nodes(session, ray):
     go.set()
     assert handle.wait(PATIENCE_S)
     assert handle.status == "finished"
+
+
+def test_an_answer_that_cannot_be_kept_costs_its_query_only(session, monkeypatch):
+    """The disk of the driver is full, for example."""
+    put = ResultStream.put
+
+    def kept(self: Any, batch: Any) -> None:
+        if "kept" in batch.schema.names:
+            raise queryard.QueryFailed("the rows do not fit into memory, and not into /tmp")
+        put(self, batch)
+
+    monkeypatch.setattr(ResultStream, "put", kept)
+    before = session.host.backend.nodes
+    with pytest.raises(queryard.QueryFailed, match="the rows do not fit"):
+        session.sql("SELECT n AS kept FROM numbers", plan="native").fetchall()
+    until(lambda: not session.queries())
+    assert session.host.backend.nodes == before
+    assert session.sql("SELECT sum(n) FROM numbers", plan="native").fetchall() == [(499500,)]
+    session.host.ask(lambda coordinator: coordinator.kernel.validate())

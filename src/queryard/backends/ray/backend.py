@@ -338,12 +338,15 @@ class RayBackend:
         if isinstance(news, RowsBegan | RowsCame | RowsEnded):
             with self._lock:
                 run = self._runs.find(news.run)
-                is_current = run is not None and run.link is link
-                if run is not None and is_current:
-                    # Under the lock: whether it can begin again is decided there as well.
-                    run.note_rows(news)
-            if run is not None and is_current:
+                if run is None or run.link is not link or run.error is not None:
+                    return
+                # Under the lock: whether it can begin again is decided there as well.
+                run.note_rows(news)
+            try:
                 run.hear_rows(news)
+            except Exception as error:
+                with self._lock:
+                    self._runs.break_off(run, error)
             return
         with self._lock:
             if link not in self._members.links():
