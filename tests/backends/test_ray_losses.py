@@ -12,6 +12,7 @@ import duckdb
 import pytest
 
 import queryard
+from queryard.backends.ray import members, workplace
 from queryard.backends.ray.actor import NodeActor
 from queryard.backends.ray.node_tasks import NodeTasks
 from queryard.results.streams import ResultStream
@@ -33,10 +34,14 @@ def ray() -> Iterator[FakeRay]:
         yield fake
 
 
+def connect(folder: Path) -> queryard.Session:
+    options: Any = {"memory": "1 GB", "history": False, "statistics": "off"}
+    return queryard.connect(folder, backend="ray", address="auto", **options)
+
+
 @pytest.fixture
 def session(ray: FakeRay, folder: Path) -> Iterator[queryard.Session]:
-    options: Any = {"memory": "1 GB", "history": False, "statistics": "off"}
-    with queryard.connect(folder, backend="ray", address="auto", **options) as made:
+    with connect(folder) as made:
         yield made
 
 
@@ -128,3 +133,51 @@ def test_an_answer_that_cannot_be_kept_costs_its_query_only(session, monkeypatch
     assert session.host.backend.nodes == before
     assert session.sql("SELECT sum(n) FROM numbers", plan="native").fetchall() == [(499500,)]
     session.host.ask(lambda coordinator: coordinator.kernel.validate())
+
+
+# --- nodes that are refused ----------------------------------------------------------------------
+
+
+def test_a_node_that_was_refused_is_asked_again_and_is_forgotten_if_it_goes(
+    ray, folder, monkeypatch
+):
+    wrong = [f"{folder}/x: No such file"]
+    asked: list[str] = []
+
+    def differing(setting: Any) -> list[str]:
+        asked.append(setting.name)
+        return wrong if setting.slots == 1 else []
+
+    monkeypatch.setattr(workplace, "_differing", differing)
+    monkeypatch.setattr(members, "REFUSED_S", 0.1)
+    with connect(folder) as session:
+        backend: Any = session.host.backend
+        assert len(backend.nodes) == 1
+        until(lambda: len(asked) > 3)
+        (reason,) = backend.refused
+        assert "No such file" in reason
+        wrong.clear()
+        until(lambda: len(backend.nodes) == 2)
+        assert backend.refused == ()
+        wrong.append("again")
+        other = ray.add(1)
+        until(lambda: bool(backend.refused))
+        ray.lose(other)
+        until(lambda: not backend.refused)
+
+
+def test_a_node_whose_process_died_too_often_is_asked_again(session, ray, monkeypatch):
+    backend: Any = session.host.backend
+    node = ray.nodes()[0]["NodeID"]
+    monkeypatch.setattr(members, "REFUSED_S", 1e9)
+
+    def is_refused() -> bool:
+        for actor in ray.actors:
+            if actor.node == node and actor.alive and actor.target.done():
+                actor.die("killed by the test")
+        return bool(backend.refused)
+
+    until(is_refused)
+    monkeypatch.setattr(members, "REFUSED_S", 0.1)
+    until(lambda: len(backend.nodes) == 2)
+    assert backend.refused == ()

@@ -26,8 +26,11 @@ GIVE_UP_S = 20.0
 JOIN_S = 60.0
 # How long the autoscaler of a cluster may take to start the first node.
 BOOT_S = 300.0
-# A node whose process dies so often within QUICK_S of joining is not asked again.
+# A node whose process dies so often within QUICK_S of joining is refused.
 MOST_DEATHS = 3
+# A node that was refused is asked again after so long: what was wrong may have passed, such as other
+# work in Ray that held its CPUs, or a file that was being written.
+REFUSED_S = 60.0
 # How long a node that is let go may take to end its process.
 LET_GO_S = 5.0
 QUICK_S = 2.0
@@ -82,6 +85,7 @@ class Members:
         self._asked: int | None = None
         self.refused: dict[str, str] = {}
         """Nodes that do not take part, by Ray's id, with the reason."""
+        self._refused_s: dict[str, float] = {}
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="queryard-nodes", daemon=True)
 
@@ -172,8 +176,9 @@ class Members:
         if self._setting.autoscaler:
             self._ask_autoscaler(nodes)
         with self._lock:
-            known = self._links.keys() | self._joining | self.refused.keys()
+            known = self._links.keys() | self._joining | self._still_refused(nodes)
             new = [node for name, node in nodes.items() if name not in known]
+            new.sort(key=lambda node: node.id in self.refused)
             if self._wanted is not None:
                 in_use = len(self._links) - len(self._released) + len(self._joining)
                 new = new[: max(0, self._wanted - in_use)]
@@ -185,6 +190,13 @@ class Members:
                 name=f"queryard-join-{node.id[:8]}",
                 daemon=True,
             ).start()
+
+    def _still_refused(self, nodes: Mapping[str, RayNode]) -> set[str]:
+        """The nodes that are not to be asked yet; those that are gone are forgotten."""
+        for name in self.refused.keys() - nodes.keys():
+            del self.refused[name], self._refused_s[name]
+        until_s = time.monotonic() - REFUSED_S
+        return {name for name, refused_s in self._refused_s.items() if refused_s > until_s}
 
     def lost(self, link: Link, was_busy: bool) -> None:
         """A link is dead; its node may join again under another name.
@@ -218,6 +230,8 @@ class Members:
             self._joining.discard(node.id)
             if not closed:
                 self._links[node.id] = link
+                self.refused.pop(node.id, None)
+                self._refused_s.pop(node.id, None)
         if closed:
             link.kill()
             return
@@ -282,6 +296,8 @@ class Members:
     def _refuse(self, node: RayNode, reason: str) -> None:
         with self._lock:
             self.refused[node.id] = f"node {node.id[:8]} at {node.address}: {reason}"
+            self._refused_s[node.id] = time.monotonic()
+            self._quick_deaths.pop(node.id, None)
             self._joining.discard(node.id)
 
     # --- the end ------------------------------------------------------------------------------
