@@ -98,8 +98,8 @@ class PlacedTasks(Protocol):
     The names of jobs are those within the query.
     """
 
-    def opening(self, nodes: int) -> Any:
-        """What each node is sent once, before its first task; there are so many nodes."""
+    def opening(self, cluster_bytes: float) -> Any:
+        """What each node is sent once, before its first task; all have so much memory by now."""
 
     def next_for(
         self, task: TaskId, attempt: int, making: Container[TaskId], beside: bool

@@ -99,7 +99,9 @@ class RayBackend:
         self._noted_s = -NOTED_S
         self._peers = Peers(cluster.ray, DRIVER_STORE_BYTES)
         self._runs = Runs(self._prepare)
-        self._launches = Launches(self._prepare, lambda: len(self._links))
+        self._launches = Launches(
+            self._prepare, lambda: sum(link.node.memory_bytes for link in self._links.values())
+        )
         self._workers = Workers(self._failed)
         self._members = Members(
             cluster, setting, open_workplace, self._joined, self._hear, self._gone

@@ -69,10 +69,14 @@ class TasksOf:
 class Launches:
     """All launches; its owner makes one call at a time."""
 
-    def __init__(self, prepared: Callable[[Link], None], nodes: Callable[[], int]) -> None:
-        """`prepared` sends what a node must know before a plan; there are so many `nodes`."""
+    def __init__(
+        self, prepared: Callable[[Link], None], cluster_bytes: Callable[[], float]
+    ) -> None:
+        """`prepared` sends what a node must know before a plan; `cluster_bytes` is the memory of
+        all nodes together, by now.
+        """
         self._prepared = prepared
-        self._nodes = nodes
+        self._cluster_bytes = cluster_bytes
         self._post: Post = _nothing
         self._queries: dict[str, TasksOf] = {}
         self._numbers = itertools.count(BESIDE)
@@ -137,7 +141,7 @@ class Launches:
         if link.name not in known.at:
             known.at[link.name] = link
             self._prepared(link)
-            link.send(Open(launched.query, known.tasks.opening(self._nodes())))
+            link.send(Open(launched.query, known.tasks.opening(self._cluster_bytes())))
 
     def _advance_all(self, known: TasksOf) -> None:
         """Something has changed: what waited may go on."""

@@ -52,14 +52,13 @@ class SpreadTasks:
         reach: Reach,
         make_again: MakeAgain,
     ) -> None:
-        """`memory_bytes` is what the query reserves; each of the `nodes` uses a part of it, in
-        proportion to its memory.
+        """`memory_bytes` is what the query reserves; each node uses a part of it, in proportion to
+        its memory. `nodes` are those that there are when it is planned.
         """
         share = max(1, memory_bytes // max(1, len(nodes)))
         # Rows of build sides are never dropped early: a node may join that needs them.
         self._query = StagedQuery(plan, query, share, nodes=max(2, len(nodes)))
         self._memory_bytes = memory_bytes
-        self._cluster_bytes = sum(node.memory_bytes for node in nodes)
         self._access = reach.access
         self._reach = reach
         self._make_again = make_again
@@ -135,8 +134,8 @@ class SpreadTasks:
 
     # --- for the backend ----------------------------------------------------------------------
 
-    def opening(self, nodes: int) -> Opening:
-        return Opening(self._query.plan, self._memory_bytes, self._access, self._cluster_bytes)
+    def opening(self, cluster_bytes: float) -> Opening:
+        return Opening(self._query.plan, self._memory_bytes, self._access, cluster_bytes)
 
     def next_for(
         self, task: TaskId, attempt: int, making: Container[TaskId], beside: bool
