@@ -111,6 +111,7 @@ class SpreadTasks:
         return itertools.chain([next(parts)], parts)
 
     def _fetched(self, task: TaskId, fetch: Callable[[RayExchange], Found]) -> Found:
+        why = ""
         for _ in range(MOST_LOSSES):
             if self._closed:
                 raise QueryCancelled("cancelled")
@@ -121,11 +122,12 @@ class SpreadTasks:
                 return fetch(self._exchange)
             except PieceLost as error:
                 self._forget_pieces(error)
+                why = f" ({self._reach.hide(error.why)})" if error.why else ""
             except MissingRows:
                 pass  # they were lost just now
         raise QueryFailed(
             f"the rows of task {task} were lost {MOST_LOSSES} times with their nodes, before they "
-            "could be read; run the query again"
+            f"could be read{why}; run the query again"
         )
 
     def close(self) -> None:
@@ -183,9 +185,8 @@ class SpreadTasks:
         self._losses[task] += 1
         if self._losses[task] < MOST_LOSSES:
             return error
-        return QueryFailed(
-            f"task {task} lost the rows that it reads {MOST_LOSSES} times, the last time: {error}"
-        )
+        told = f"task {task} lost the rows that it reads {MOST_LOSSES} times, the last time: {error}"
+        return QueryFailed(self._reach.hide(told))
 
     def _forget_pieces(self, error: PieceLost) -> None:
         with self._lock:
