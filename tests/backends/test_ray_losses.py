@@ -14,6 +14,8 @@ import pytest
 import queryard
 from queryard.backends.ray import members, workplace
 from queryard.backends.ray.actor import NodeActor
+from queryard.backends.ray.link import Link
+from queryard.backends.ray.messages import Lease, Run
 from queryard.backends.ray.node_tasks import NodeTasks
 from queryard.results.streams import ResultStream
 
@@ -181,3 +183,33 @@ def test_a_node_whose_process_died_too_often_is_asked_again(session, ray, monkey
     monkeypatch.setattr(members, "REFUSED_S", 0.1)
     until(lambda: len(backend.nodes) == 2)
     assert backend.refused == ()
+
+
+# --- nodes that fall silent ----------------------------------------------------------------------
+
+
+def test_a_silent_node_is_given_no_work_until_it_answers(session, monkeypatch):
+    backend: Any = session.host.backend
+    silent = {backend.nodes[0].id}
+    is_suspect = property(lambda link: link.name in silent)
+    ran: list[str] = []
+    send = Link.send
+
+    def sending(self: Any, order: Any) -> None:
+        if isinstance(order, Lease | Run):
+            ran.append(self.name)
+        send(self, order)
+
+    def slots() -> int:
+        return int(session.host.ask(lambda coordinator: coordinator.kernel.state.total_slots))
+
+    everywhere = backend.slots
+    monkeypatch.setattr(Link, "is_suspect", is_suspect)
+    monkeypatch.setattr(Link, "send", sending)
+    until(lambda: slots() < everywhere)
+    for plan in ("native", "staged", "native", "staged"):
+        assert session.sql("SELECT sum(n) FROM numbers", plan=plan).fetchall() == [(499500,)]
+    assert ran
+    assert not silent.intersection(ran)
+    silent.clear()
+    until(lambda: slots() == everywhere)

@@ -119,6 +119,7 @@ ANY_EVENT: dict[type, st.SearchStrategy[Any]] = {
     ev.LeaseEnded: st.builds(ev.LeaseEnded, times, names, names, slots, outcomes, names),
     ev.NodeJoined: st.builds(ev.NodeJoined, times, nodes),
     ev.NodeLost: st.builds(ev.NodeLost, times, names, names, st.lists(names).map(tuple)),
+    ev.NodeSilent: st.builds(ev.NodeSilent, times, names, st.booleans()),
     ev.TableChanged: st.builds(ev.TableChanged, times, tables),
     ev.SegmentsKept: st.builds(ev.SegmentsKept, times, names, st.floats(0, 1)),
     ev.QueryCancelled: st.builds(ev.QueryCancelled, times, names, names),

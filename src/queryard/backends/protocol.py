@@ -21,6 +21,7 @@ from queryard.core.events import (
     LeaseEnded,
     NodeJoined,
     NodeLost,
+    NodeSilent,
     TaskFinished,
     WidthChanged,
 )
@@ -228,6 +229,7 @@ BackendEvent = (
     | WidthChanged
     | NodeJoined
     | NodeLost
+    | NodeSilent
 )
 
 
@@ -273,7 +275,9 @@ class Backend(Protocol):
         """How many slots one divisible job can use at most."""
 
     def start(self, post: Post) -> None:
-        """Begin: post `NodeJoined` for each node there is, `NodeLost` when one goes."""
+        """Begin: post `NodeJoined` for each node there is, `NodeLost` when one goes, `NodeSilent`
+        while one does not answer.
+        """
 
     def add(self, query: str, work: Work) -> None:
         """Make the work of a query known, before it enters the kernel.

@@ -38,11 +38,13 @@ class NodeState:
         "host",
         "id",
         "leased",
+        "leaving",
         "map_mean",
         "maps",
         "reduce_mean",
         "reduces",
         "serves_bound",
+        "silent",
         "since_s",
         "spec",
     )
@@ -57,6 +59,9 @@ class NodeState:
         self.maps = 0
         self.reduces = 0
         self.leased = 0
+        # It is to be given up, or does not answer; for either reason it takes no new work.
+        self.leaving = False
+        self.silent = False
         self.draining = False
         # It is draining like all nodes of its host: divisible jobs that started there go on.
         self.serves_bound = False
@@ -69,6 +74,8 @@ class NodeState:
         copy.maps = self.maps
         copy.reduces = self.reduces
         copy.leased = self.leased
+        copy.leaving = self.leaving
+        copy.silent = self.silent
         copy.draining = self.draining
         copy.serves_bound = self.serves_bound
         copy.map_mean = self.map_mean.fork()

@@ -151,6 +151,17 @@ class NodeLost(NamedTuple):
     spared: tuple[str, ...] = ()
 
 
+class NodeSilent(NamedTuple):
+    """A node does not answer any more, or (not `silent`) answers again.
+
+    It may be lost, so that it takes no new work meanwhile; what runs there goes on.
+    """
+
+    time_s: float
+    node: str
+    silent: bool
+
+
 class TableChanged(NamedTuple):
     """A table appeared, or has other splits from now on."""
 
@@ -215,6 +226,7 @@ Event = (
     | LeaseEnded
     | NodeJoined
     | NodeLost
+    | NodeSilent
     | TableChanged
     | SegmentsKept
     | QueryCancelled

@@ -27,7 +27,7 @@ from queryard.backends.protocol import (
 from queryard.backends.workers import Workers
 from queryard.core.commands import Grant, Kill, Launch, Release, Revoke, Scale
 from queryard.core.errors import QueryardError
-from queryard.core.events import NodeJoined, NodeLost
+from queryard.core.events import NodeJoined, NodeLost, NodeSilent
 from queryard.core.model import Node, TaskId
 from queryard.engine.errors import QueryCancelled, failure_kind
 from queryard.sql.catalog.carried import carried
@@ -52,13 +52,11 @@ from .messages import (
     Unmet,
 )
 from .peers import Peers
-from .reporting import node_reports, total_of
+from .reporting import NodeNotes, node_reports, total_of
 from .runs import Runs
 from .usage import UsageAtNodes
 from .workplace import DuckWorkplace, OpenWorkplace
 
-# How old what is known of what nodes hold may be, where it is shown.
-NOTED_S = 1.0
 # What the driver reads of answers is bounded as if the object store at its node had this size.
 DRIVER_STORE_BYTES = 256 << 20
 
@@ -91,12 +89,10 @@ class RayBackend:
         self._unwanted: set[str] = set()
         self._closed = False
         self._post: Post | None = None
-        self._early: list[NodeJoined | NodeLost] = []
+        self._early: list[NodeJoined | NodeLost | NodeSilent] = []
         self._links: dict[str, Link] = {}
         self._usage = UsageAtNodes()
-        # How many outputs of tasks nodes hold, and when that was asked.
-        self._objects: dict[str, int] = {}
-        self._noted_s = -NOTED_S
+        self._notes = NodeNotes(cluster.ray)
         self._peers = Peers(cluster.ray, DRIVER_STORE_BYTES)
         self._runs = Runs(self._prepare)
         self._launches = Launches(
@@ -104,7 +100,13 @@ class RayBackend:
         )
         self._workers = Workers(self._failed)
         self._members = Members(
-            cluster, setting, open_workplace, self._joined, self._hear, self._gone
+            cluster,
+            setting,
+            open_workplace,
+            self._joined,
+            self._hear,
+            self._gone,
+            self._fell_silent,
         )
         # Before nodes join: one may be lost while others still do.
         cores = sum(node.cpus for node in cluster.nodes().values())
@@ -187,7 +189,13 @@ class RayBackend:
             self._tell_node(NodeLost(0.0, link.name, reason, self._here.jobs))
             self._launches.lose(link, reason)
 
-    def _tell_node(self, event: NodeJoined | NodeLost) -> None:
+    def _fell_silent(self, link: Link, silent: bool) -> None:
+        with self._lock:
+            if link.name in self._links:
+                link.told_suspect = silent
+                self._tell_node(NodeSilent(0.0, link.name, silent))
+
+    def _tell_node(self, event: NodeJoined | NodeLost | NodeSilent) -> None:
         if self._post is None:
             self._early.append(event)
         else:
@@ -263,6 +271,7 @@ class RayBackend:
         """Take nodes into use again that were taken out of it; others join when they are there."""
         for link in self._members.want(wanted):
             self._links[link.name] = link
+            link.told_suspect = False
             self._tell_node(NodeJoined(0.0, link.node))
         self._changed.notify_all()
 
@@ -367,22 +376,10 @@ class RayBackend:
 
     def reports(self) -> dict[str, NodeReport]:
         """What each node holds now, of those that answer soon."""
-        links = [link for link in self._members.links() if not link.is_suspect]
-        return node_reports(self._cluster.ray, links)
+        return node_reports(self._cluster.ray, self._members.links())
 
     def notes(self) -> dict[str, NodeNote]:
-        # Pages ask often; nodes are asked at most once per second.
-        now_s = time.monotonic()
-        with self._lock:
-            is_old = now_s - self._noted_s > NOTED_S
-            self._noted_s = now_s if is_old else self._noted_s
-        if is_old:
-            self._objects = {name: report.objects for name, report in self.reports().items()}
-        objects = self._objects
-        return {
-            link.name: NodeNote(link.where, link.silent_s, objects.get(link.name, 0))
-            for link in self._members.links()
-        }
+        return self._notes.of(self._members.links())
 
     def report(self) -> BackendReport:
         return total_of(self._here.report(), self.reports().values())

@@ -50,6 +50,8 @@ class Link:
         self.actor = actor
         # The catalog that it knows, by its version.
         self.tables_version = -1
+        # Whether the kernel takes it to be silent.
+        self.told_suspect = False
         self._ray = ray
         self._obey = actor.obey.options(concurrency_group="orders")
         self._news = actor.news.options(concurrency_group="news")

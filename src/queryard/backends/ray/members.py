@@ -65,13 +65,16 @@ class Members:
         joined: Callable[[Link], None],
         hear: Hear,
         gone: Gone,
+        silent: Callable[[Link, bool], None],
     ) -> None:
+        """`silent` is told of a node that does not answer, and when it answers again."""
         self._cluster = cluster
         self._setting = setting
         self._open_workplace = open_workplace
         self._joined = joined
         self._hear = hear
         self._gone = gone
+        self._silent = silent
         self._lock = threading.Lock()
         self._links: dict[str, Link] = {}  # by Ray's id of the node
         self._joining: set[str] = set()
@@ -173,6 +176,8 @@ class Members:
                 link.give_up("Ray says that its node is dead")
             elif link.silent_s > GIVE_UP_S:
                 link.give_up(f"it has not answered for {GIVE_UP_S:g} s")
+            elif (is_suspect := link.is_suspect) != link.told_suspect:
+                self._silent(link, is_suspect)
         if self._setting.autoscaler:
             self._ask_autoscaler(nodes)
         with self._lock:

@@ -8,7 +8,15 @@ from operator import itemgetter
 
 from ..entities import Host, NodeState, QueryState
 from ..errors import InvalidEvent, unknown_name
-from ..events import NodeJoined, NodeLost, PolicyChosen, SegmentsKept, TableChanged, Woke
+from ..events import (
+    NodeJoined,
+    NodeLost,
+    NodeSilent,
+    PolicyChosen,
+    SegmentsKept,
+    TableChanged,
+    Woke,
+)
 from ..lifecycle import TASK_MOVES
 from ..model import MAP, TaskId
 from ..state import State
@@ -92,16 +100,27 @@ def _end_likeliest(state: State, event: NodeLost, losses: list[tuple[QueryState,
         queries.end(state, query, "failed", cause)
 
 
-def drain(state: State, node_ids: Iterable[str], draining: bool) -> None:
+def node_silent(state: State, event: NodeSilent) -> None:
+    if event.node not in state.nodes:
+        raise InvalidEvent(unknown_name("node", event.node, state.nodes))
+    node = state.nodes[event.node]
+    node.silent = event.silent
+    state.notes.freed.append(node)
+    _resized(state)
+
+
+def drain(state: State, node_ids: Iterable[str], leaving: bool) -> None:
     """Nodes chosen by provisioning take no new work, or take it again."""
     for node_id in node_ids:
-        state.nodes[node_id].draining = draining
+        state.nodes[node_id].leaving = leaving
         state.notes.freed.append(state.nodes[node_id])
     _resized(state)
 
 
 def _resized(state: State) -> None:
     state.resizes += 1
+    for node in state.nodes.values():
+        node.draining = node.leaving or node.silent
     active = [node for node in state.nodes.values() if not node.draining]
     state.total_slots = sum(node.spec.slots for node in active)
     _count_hosts(state)
