@@ -118,6 +118,20 @@ def test_a_statement_of_the_drivers_outlives_any_number_of_nodes(session, ray):
     assert handle.status == "finished"
 
 
+def test_a_statement_of_the_drivers_ends_although_no_node_is_left(session, ray):
+    """Its slot is that of a lost node, and the kernel counts none for it."""
+    backend: Any = session.host.backend
+    go = threading.Event()
+    handle = session.iterate(lambda step: go.wait(PATIENCE_S) and 0.5, 1, work_s=0.01)
+    until(lambda: bool(backend._here.held))
+    for node in ray.nodes():
+        ray.lose(node["NodeID"])
+    until(lambda: not backend.nodes and not backend._here.held)
+    go.set()
+    assert handle.wait(PATIENCE_S)
+    assert handle.status == "finished"
+
+
 def test_an_answer_that_cannot_be_kept_costs_its_query_only(session, monkeypatch):
     """The disk of the driver is full, for example."""
     put = ResultStream.put

@@ -60,16 +60,22 @@ class AtDriver:
         self._leases.revoke(command)
 
     def _tell(self, event: BackendEvent) -> None:
-        """Tell the kernel; not of slots whose node is lost, as it knows that."""
+        """Tell the kernel; not of slots whose node is lost, as it knows that.
+
+        If a job ends that has only such slots, the kernel hears of its end without any.
+        """
         with self._counting:
             if isinstance(event, LeaseEnded) and event.slots:
                 lent = event.job, event.node
                 held = self.held.get(lent, 0)
-                if not held:
+                if held:
+                    self.held[lent] = held - event.slots
+                    if not self.held[lent]:
+                        del self.held[lent]
+                elif event.outcome != "revoked" and all(job != event.job for job, _ in self.held):
+                    event = event._replace(slots=0)
+                else:
                     return
-                self.held[lent] = held - event.slots
-                if not self.held[lent]:
-                    del self.held[lent]
             self._post(event)
 
     def lose(self, node: str) -> None:
