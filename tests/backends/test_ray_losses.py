@@ -12,8 +12,10 @@ import duckdb
 import pytest
 
 import queryard
+from queryard.backends.protocol import QueryUsed, Usage
 from queryard.backends.ray import members, workplace
 from queryard.backends.ray.actor import NodeActor
+from queryard.backends.ray.backend import RayBackend
 from queryard.backends.ray.link import Link
 from queryard.backends.ray.messages import Lease, Run
 from queryard.backends.ray.node_tasks import NodeTasks
@@ -227,3 +229,42 @@ def test_a_silent_node_is_given_no_work_until_it_answers(session, monkeypatch):
     assert not silent.intersection(ran)
     silent.clear()
     until(lambda: slots() == everywhere)
+
+
+def test_after_a_pause_of_the_driver_no_node_is_given_up(session, monkeypatch):
+    backend: Any = session.host.backend
+    before = backend.nodes
+    monkeypatch.setattr(members, "PAUSED_S", -10.0)  # every look is late
+    links = list(backend._links.values())
+    for _ in range(3):
+        with backend._lock:
+            for link in links:
+                link._heard_s -= 1000.0
+        until(lambda: all(link.silent_s < 100.0 for link in links))
+    assert backend.nodes == before
+
+
+# --- small things --------------------------------------------------------------------------------
+
+
+def test_a_query_that_was_forgotten_leaves_nothing_when_a_slot_tells_of_it_late(session):
+    backend: Any = session.host.backend
+    link = next(iter(backend._links.values()))
+    backend._hear(link, [QueryUsed("forgotten", Usage(work_s=1.0))])
+    assert not backend._usage._known
+    assert session.sql("SELECT sum(n) FROM numbers", plan="staged").fetchall() == [(499500,)]
+    until(lambda: not session.queries())
+    assert not backend._usage._known
+
+
+def test_all_nodes_may_be_lost_while_a_session_opens(ray, folder, monkeypatch):
+    slots = RayBackend.slots.fget
+
+    def lost(self: Any) -> int:
+        monkeypatch.undo()
+        return int(slots(self))
+
+    monkeypatch.setattr(RayBackend, "nodes", property(lambda self: ()))
+    monkeypatch.setattr(RayBackend, "slots", property(lost))
+    with connect(folder) as session:
+        assert session.sql("SELECT sum(n) FROM numbers", plan="native").fetchall() == [(499500,)]

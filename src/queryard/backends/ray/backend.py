@@ -100,13 +100,7 @@ class RayBackend:
         )
         self._workers = Workers(self._failed)
         self._members = Members(
-            cluster,
-            setting,
-            open_workplace,
-            self._joined,
-            self._hear,
-            self._gone,
-            self._fell_silent,
+            cluster, setting, open_workplace, self._joined, self._hear, self._gone, self._silent
         )
         # Before nodes join: one may be lost while others still do.
         cores = sum(node.cpus for node in cluster.nodes().values())
@@ -189,7 +183,7 @@ class RayBackend:
             self._tell_node(NodeLost(0.0, link.name, reason, self._here.jobs))
             self._launches.lose(link, reason)
 
-    def _fell_silent(self, link: Link, silent: bool) -> None:
+    def _silent(self, link: Link, silent: bool) -> None:
         with self._lock:
             if link.name in self._links:
                 link.told_suspect = silent
@@ -364,9 +358,13 @@ class RayBackend:
                 return  # what a lost node still says counts no more
             if self._launches.hear(news) or link.name not in self._links:
                 return  # out of use, it may still make again what a reader waits for
-            if isinstance(news, QueryUsed):
+            if isinstance(news, QueryUsed) and self._knows(news.query):
                 news = self._usage.summed(link.name, news)
             self._runs.hear(news)
+
+    def _knows(self, query: str) -> bool:
+        """Whether a query was not forgotten; a slot that was written off may tell of one later."""
+        return self._runs.find(query) is not None or self._launches.has(query)
 
     def _failed(self, error: BaseException) -> None:
         if self._post is not None:

@@ -91,6 +91,9 @@ class Launches:
     def add(self, query: str, tasks: PlacedTasks) -> None:
         self._queries[query] = TasksOf(tasks)
 
+    def has(self, query: str) -> bool:
+        return query in self._queries
+
     # --- commands -----------------------------------------------------------------------------
 
     def launch(self, command: Launch, link: Link) -> None:

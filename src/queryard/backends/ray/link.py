@@ -90,6 +90,10 @@ class Link:
         """Whether it may be lost: it is sent nothing, and what it should run is kept."""
         return self.silent_s > SUSPECT_S
 
+    def wait_anew(self) -> None:
+        """Its silence counts from now on: nothing could be heard before."""
+        self._heard_s = time.monotonic()
+
     def send(self, order: Order) -> None:
         if isinstance(order, Stop):
             order = order._replace(error=as_carried(order.error))

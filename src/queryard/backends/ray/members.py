@@ -22,6 +22,9 @@ LOOK_S = 0.5
 # A node that has been silent for so long is given up, without waiting for Ray's word, which takes
 # between a quarter of a minute and a minute. It may join again as another node.
 GIVE_UP_S = 20.0
+# If the nodes are looked at so much later than they should be, this process was stopped for a while
+# (its machine, too), and what nodes have said since is still to be heard.
+PAUSED_S = 3.0
 # How long a node may take until it has joined.
 JOIN_S = 60.0
 # How long the autoscaler of a cluster may take to start the first node.
@@ -162,12 +165,15 @@ class Members:
     # --- looking ------------------------------------------------------------------------------
 
     def _watch(self) -> None:
+        began_s = time.monotonic()
         while not self._closed.wait(LOOK_S):
-            try:
+            if time.monotonic() - began_s > LOOK_S + PAUSED_S:
+                for link in self.links():
+                    link.wait_anew()
+            # If Ray's head does not answer, its own clients will say so.
+            with contextlib.suppress(Exception):
                 self._look()
-            except Exception:
-                # Ray's head does not answer: its own clients will say so.
-                continue
+            began_s = time.monotonic()
 
     def _look(self) -> None:
         nodes = self._cluster.nodes()
