@@ -378,3 +378,22 @@ def test_an_answer_that_has_gone_again_is_waited_for_and_the_task_can_be_stopped
     stopped.ask()
     with pytest.raises(QueryCancelled):
         nodes["b"].fetch(pieces, stopped)
+
+
+def test_what_a_node_copies_counts_against_the_memory_of_its_query(tmp_path):
+    """Rows that it has made give way to files meanwhile."""
+    table = pa.table({"row": range(1000)})
+    memory_bytes = 1.5 * table.nbytes
+    nodes = Nodes("a", "b", memory_bytes=memory_bytes, folder=tmp_path, store_bytes=0)
+    own, other = put(nodes["b"], "q/own", table), put(nodes["a"], "q/other", table)
+    store = nodes["b"]._own.store
+    assert store.spilled_bytes == 0
+    copied = nodes["b"].fetch(other)
+    assert store.spilled_bytes == table.nbytes
+    assert store.memory_used_bytes >= table.nbytes
+    assert rows_of(copied) == rows_of(nodes["b"].fetch(own)) == list(range(1000))
+    del copied
+    gc.collect()
+    assert store.memory_used_bytes == 0
+    for node in nodes.at.values():
+        node.close()

@@ -11,7 +11,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,13 +62,18 @@ class Pins:
             self._bytes -= self._freed.popleft()
         return self._bytes
 
-    def kept(self, answer: pa.Buffer) -> pa.Buffer:
-        """The answer where it lies; or a copy, so that the object store need not keep it."""
+    def kept(self, answer: pa.Buffer, copied: Callable[[memoryview], None]) -> pa.Buffer:
+        """The answer where it lies; or a copy, so that the object store need not keep it.
+
+        `copied` is told of the copy, which is memory of this process.
+        """
         with self._lock:
             pins = self._counted() + answer.size <= self._most_bytes
             self._bytes += answer.size if pins else 0
         if not pins:
-            return pa.py_buffer(bytearray(answer))
+            copy = memoryview(bytearray(answer))
+            copied(copy)
+            return pa.py_buffer(copy)
         # What reads the buffer keeps this view, not the Python object around the buffer.
         view = memoryview(answer)
         weakref.finalize(view, self._freed.append, answer.size).atexit = False
