@@ -95,5 +95,5 @@ def place_on_ray(wanted: Wanted, setting: BackendSetting) -> Place:
         raise
     # If all are lost in this moment, queries wait for others, and reserve what those have.
     pool_bytes = int(min((node.memory_bytes for node in backend.nodes), default=here_bytes))
-    make_tasks = TasksAtNodes(cluster.ray, backend)
+    make_tasks = TasksAtNodes(backend)
     return Place(backend, engine, pool_bytes, backend.slots, make_tasks)
