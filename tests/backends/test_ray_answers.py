@@ -352,4 +352,3 @@ def test_a_frozen_node_is_given_up_and_its_process_ends(two_nodes, plain, cut_sm
         with contextlib.suppress(ProcessLookupError):
             os.kill(link.facts.pid, signal.SIGCONT)
     check(two_nodes, plain, 3, "staged")
-

@@ -31,8 +31,8 @@ class Settings:
     slow_start: float = 1.0
     # How often one task may fail before its query fails.
     max_attempts: int = 4
-    # At how many lost nodes one task, or one divisible job, was before its query fails: it may be why
-    # they were lost. 0 for any number, as where losses are drawn by chance.
+    # At how many lost nodes one task, or one divisible job, was before its query fails: it may be
+    # why they were lost. 0 for any number, as where losses are drawn by chance.
     max_losses: int = 0
     # How often, at most, orders that change with time are refreshed.
     tick_s: float = 1.0

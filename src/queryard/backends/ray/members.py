@@ -31,8 +31,8 @@ JOIN_S = 60.0
 BOOT_S = 300.0
 # A node whose process dies so often within QUICK_S of joining is refused.
 MOST_DEATHS = 3
-# A node that was refused is asked again after so long: what was wrong may have passed, such as other
-# work in Ray that held its CPUs, or a file that was being written.
+# A node that was refused is asked again after so long: what was wrong may have passed, such as
+# other work in Ray that held its CPUs, or a file that was being written.
 REFUSED_S = 60.0
 # How long a node that is let go may take to end its process.
 LET_GO_S = 5.0

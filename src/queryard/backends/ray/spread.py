@@ -185,7 +185,9 @@ class SpreadTasks:
         self._losses[task] += 1
         if self._losses[task] < MOST_LOSSES:
             return error
-        told = f"task {task} lost the rows that it reads {MOST_LOSSES} times, the last time: {error}"
+        told = (
+            f"task {task} lost the rows that it reads {MOST_LOSSES} times, the last time: {error}"
+        )
         return QueryFailed(self._reach.hide(told))
 
     def _forget_pieces(self, error: PieceLost) -> None:

@@ -81,7 +81,9 @@ def _task_lost(state: State, task: TaskId) -> tuple[QueryState, str, int]:
     return job.query, f"task {task}", losses
 
 
-def _end_likeliest(state: State, event: NodeLost, losses: list[tuple[QueryState, str, int]]) -> None:
+def _end_likeliest(
+    state: State, event: NodeLost, losses: list[tuple[QueryState, str, int]]
+) -> None:
     """End a query of which something was at too many nodes when they were lost: it may be why.
 
     One query per loss, as others may just have been beside it: what was there most often, and came

@@ -35,8 +35,8 @@ class Launched:
         self._memory_bytes = memory_bytes
         self._open_node = open_node
         self._lock = threading.Lock()
-        # Held while the instance is opened: the pool may have to wait for memory, and launches can be
-        # stopped meanwhile.
+        # Held while the instance is opened: the pool may have to wait for memory, and launches can
+        # be stopped meanwhile.
         self._opening = threading.Lock()
         self._closed = False
         self._open: _Opened | None = None

@@ -63,8 +63,8 @@ class Store:
         self._own: Path | None = None
         self._entries: dict[Hashable, _Entry] = {}
         self._used = 0.0
-        # What is not held outside any more; added to without the lock, as things are freed anywhere,
-        # also under it.
+        # What is not held outside any more; added to without the lock, as things are freed
+        # anywhere, also under it.
         self._freed: deque[int] = deque()
         self._spilled = 0
         self._numbers = itertools.count()

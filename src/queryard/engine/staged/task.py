@@ -24,6 +24,7 @@ from .instance import Build, TaskInstance
 if TYPE_CHECKING:
     from queryard.sql.planner.plan import StagedPlan
 
+
 class Input(NamedTuple):
     """Rows that a task reads under a name."""
 
@@ -167,4 +168,3 @@ def _registered(
     finally:
         for name in names:
             cursor.unregister(name)
-
