@@ -139,7 +139,7 @@ class HeldPlaced:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def opening(self, nodes: int) -> Any:
+    def opening(self, cluster_bytes: float) -> Any:
         return str(self._folder)
 
     def next_for(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import pickle
 import random
 import threading
 
@@ -335,3 +336,64 @@ def test_messages_carry_what_only_ray_can_carry_beside_their_bytes():
     assert beside == [ref, batch]
     assert len(text) < 300
     assert unpacked(text, beside) == told
+
+
+def test_whatever_ray_says_of_rows_the_task_that_asks_is_not_at_fault(monkeypatch):
+    nodes = Nodes("a", "b")
+    pieces = put(nodes["a"], "q/m", sent([0]))
+
+    class SystemError_(nodes.ray.exceptions.RayError):
+        """The disk of the object store is full, or the node that was asked has failed."""
+
+    def get(asked, timeout=None):
+        raise SystemError_("no space left\nand more")
+
+    monkeypatch.setattr(nodes.ray, "get", get)
+    told_of = r"are gone from a \(SystemError_: no space left\); the tasks"
+    with pytest.raises(PieceLost, match=told_of) as told:
+        nodes["b"].fetch(pieces)
+    assert told.value.outputs == (("q/m", "a"),)
+    again = pickle.loads(pickle.dumps(told.value))
+    assert (str(again), again.outputs) == (str(told.value), told.value.outputs)
+
+
+def test_an_answer_that_has_gone_again_is_waited_for_and_the_task_can_be_stopped(monkeypatch):
+    nodes = Nodes("a", "b")
+    pieces = put(nodes["a"], "q/m", sent([0, 0]))
+    got = nodes.ray.get
+    late = []
+
+    def get(asked, timeout=None):
+        assert timeout, "it would wait for ever"
+        late.append(asked)
+        if len(late) < 3:
+            raise nodes.ray.exceptions.GetTimeoutError
+        return got(asked, timeout)
+
+    monkeypatch.setattr(nodes.ray, "get", get)
+    assert rows_of(nodes["b"].fetch(pieces)) == [0, 1]
+    assert nodes.asked() == 1
+    late.clear()
+    stopped = Cancellation()
+    stopped.ask()
+    with pytest.raises(QueryCancelled):
+        nodes["b"].fetch(pieces, stopped)
+
+
+def test_what_a_node_copies_counts_against_the_memory_of_its_query(tmp_path):
+    """Rows that it has made give way to files meanwhile."""
+    table = pa.table({"row": range(1000)})
+    memory_bytes = 1.5 * table.nbytes
+    nodes = Nodes("a", "b", memory_bytes=memory_bytes, folder=tmp_path, store_bytes=0)
+    own, other = put(nodes["b"], "q/own", table), put(nodes["a"], "q/other", table)
+    store = nodes["b"]._own.store
+    assert store.spilled_bytes == 0
+    copied = nodes["b"].fetch(other)
+    assert store.spilled_bytes == table.nbytes
+    assert store.memory_used_bytes >= table.nbytes
+    assert rows_of(copied) == rows_of(nodes["b"].fetch(own)) == list(range(1000))
+    del copied
+    gc.collect()
+    assert store.memory_used_bytes == 0
+    for node in nodes.at.values():
+        node.close()

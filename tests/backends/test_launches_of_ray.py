@@ -12,7 +12,7 @@ import pytest
 
 from queryard.backends.protocol import LaunchFailed
 from queryard.backends.ray.launches import Launches
-from queryard.backends.ray.messages import Made, Run
+from queryard.backends.ray.messages import Made, Open, Run
 from queryard.backends.ray.spread import SpreadTasks
 from queryard.core.commands import Launch
 from queryard.core.events import TaskFinished
@@ -44,7 +44,8 @@ class Yard:
         self.tasks = SpreadTasks(exchange, plan, "q", 1 << 30, (), reach, lambda *given: None)
         self.told: list[Any] = []
         self.ends: list[BaseException | None] = []
-        self.launches = Launches(lambda link: None, lambda: 2)
+        self.cluster_bytes = 100.0
+        self.launches = Launches(lambda link: None, lambda: self.cluster_bytes)
         self.launches.begin(self.told.append)
         self.launches.add("q", self.tasks)
 
@@ -199,3 +200,15 @@ def test_what_waits_for_a_task_hears_that_its_query_is_forgotten(yard):
     yard.launches.forget("q")
     (error,) = yard.ends
     assert "killed" in str(error)
+
+
+def test_a_node_that_has_joined_since_uses_its_part_of_the_memory_there_is_now(yard):
+    """What is reserved counts at all nodes there are, not at those that there were."""
+    parts = []
+    for number, name in enumerate("abcd", 1):
+        link = yard.link(name)
+        yard.cluster_bytes = 100.0 * number
+        yard.launch(number, MAP, link)
+        (order,) = [each for each in link.sent if isinstance(each, Open)]
+        parts.append(order.opening.part(100.0).memory_bytes)
+    assert parts == [(1 << 30) // number for number in (1, 2, 3, 4)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -331,4 +332,23 @@ def test_a_raylet_dies_and_another_node_joins(two_nodes, cluster, plain, cut_sma
     until(lambda: len(backend.nodes) == 1)
     cluster.add(1)
     until(lambda: len(backend.nodes) == 2)
+    check(two_nodes, plain, 3, "staged")
+
+
+def test_a_frozen_node_is_given_up_and_its_process_ends(two_nodes, plain, cut_small, monkeypatch):
+    """It lives for Ray, and says nothing."""
+    monkeypatch.setattr(members, "GIVE_UP_S", 6.0)
+    backend = two_nodes.host.backend
+    until(lambda: len(backend.nodes) == 2)
+    link = next(iter(backend._links.values()))
+    handle = two_nodes.submit(query(9), plan="staged", time_limit=PATIENCE_S)
+    os.kill(link.facts.pid, signal.SIGSTOP)
+    try:
+        answer = handle.take().arrow()
+        assert_same(answer, plain.sql(query(9)).to_arrow_table(), True)
+        until(lambda: link.name not in backend._links)
+        until(lambda: len(backend.nodes) == 2)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(link.facts.pid, signal.SIGCONT)
     check(two_nodes, plain, 3, "staged")

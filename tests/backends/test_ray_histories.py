@@ -17,6 +17,7 @@ from long_forms import some_of
 import queryard
 import queryard.sql.planner
 from queryard.backends.ray.node_tasks import NodeTasks
+from queryard.live import recording
 from queryard.workload.tpch import TABLES, query
 
 from .fake_ray import FakeRay, ray_faked
@@ -48,6 +49,8 @@ def ray() -> Iterator[FakeRay]:
 
 @pytest.fixture
 def session(ray: FakeRay, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    # A random history may lose node after node under one query.
+    monkeypatch.setattr(recording, "MOST_LOSSES", 100)
     plan = queryard.sql.planner.plan_staged
     small = partial(plan, target_bytes=1, partitions=3, broadcast_bytes=0)
     monkeypatch.setattr(queryard.sql.planner, "plan_staged", lambda *a, **k: small(*a))

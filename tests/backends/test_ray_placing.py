@@ -96,7 +96,10 @@ def until(true: Callable[[], bool]) -> None:
 # --- places --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("profile", ["marshal", "locf"])
+LOCAL = {"order": "fair", "placement": "local"}
+
+
+@pytest.mark.parametrize("profile", ["marshal", "locf", LOCAL], ids=["rack", "locf", "local"])
 def test_splits_are_read_again_where_they_were_read(ray, folder, orders, profile):
     with connect(folder, profile=profile) as session:
         expected = session.sql(SUM, plan="staged").fetchall()
@@ -140,6 +143,28 @@ places = {{ "[0-3].parquet" = ["disk-a"], "[4-7].parquet" = "machine-1" }}
     found = readers(orders)
     first = list(found.items())[:4]
     assert all(name == where["disk-a" if split < 4 else "machine-1"] for split, name in first)
+
+
+def test_splits_are_read_in_the_rack_that_has_them(folder, orders, tmp_path):
+    """Two nodes have the files, and two others are near to one of them each."""
+    text = f"""
+[tables.numbers]
+path = "{folder}/numbers/"
+places = {{ "[0-3].parquet" = ["disk-1"], "[4-7].parquet" = "disk-2" }}
+"""
+    (tmp_path / "yard.toml").write_text(text)
+    with ray_faked() as ray:
+        ray.add(1, rack="r2")
+        ray.add(1, rack="r1")
+        ray.add(1, rack="r1", place="disk-1")
+        ray.add(1, rack="r2", place="disk-2")
+        with connect(tmp_path / "yard.toml") as session:
+            assert session.profile["placement"] == "rack"
+            racks = {node.id: node.rack for node in session.host.backend.nodes}
+            session.sql(SUM, plan="staged").fetchall()
+    first = list(readers(orders).items())[:4]
+    assert len({name for _, name in first}) == 4
+    assert all(racks[name] == ("r1" if split < 4 else "r2") for split, name in first)
 
 
 def test_native_queries_go_to_the_node_that_has_read_their_table(ray, folder, orders):

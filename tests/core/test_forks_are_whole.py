@@ -41,7 +41,7 @@ SHARED = {
 }
 
 # Attributes that are None where there is nothing to hold.
-HELD = ("map", "reduce", "returned", "taken", "local_cursors", "failures")
+HELD = ("map", "reduce", "returned", "taken", "local_cursors", "failures", "losses")
 
 
 def in_the_middle(profile: str) -> Hand:

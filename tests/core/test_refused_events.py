@@ -54,6 +54,7 @@ WRONG: dict[str, tuple[ev.Event, str]] = {
     "a node joined twice": (ev.NodeJoined(NOW, Node("a", 1)), "'a' is part of the cluster already"),
     "an unknown node was lost": (ev.NodeLost(NOW, "z"), "unknown node 'z'"),
     "a lost node was lost again": (ev.NodeLost(NOW, "gone"), "unknown node 'gone'"),
+    "an unknown node fell silent": (ev.NodeSilent(NOW, "z", True), "unknown node 'z'"),
     "an active id again": (
         ev.QuerySubmitted(NOW, Query("waiting", (maps("other", 1),))),
         "a query with the id 'waiting' is active already",

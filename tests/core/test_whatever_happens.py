@@ -70,6 +70,7 @@ class Chance:
             tables,
             slow_start=self.draw.choice((1.0, 0.3, 0.0)),
             max_attempts=3,
+            max_losses=seed % 4,
             seed=seed,
         )
         self.revokes: list[do.Revoke] = []
@@ -217,6 +218,14 @@ class Chance:
         nodes = sorted(self.hand.state.nodes)
         return [ev.NodeLost(self.hand.now, self.draw.choice(nodes))] if nodes else []
 
+    def fall_silent(self) -> list[ev.Event]:
+        """A node does not answer, or answers again."""
+        nodes = list(self.hand.state.nodes.values())
+        if not nodes:
+            return []
+        node = self.draw.choice(nodes)
+        return [ev.NodeSilent(self.hand.now, node.id, not node.silent)]
+
     def join(self) -> list[ev.Event]:
         missing = [f"n{i}" for i in range(4) if f"n{i}" not in self.hand.state.nodes]
         if not missing:
@@ -253,10 +262,14 @@ class Chance:
                 self.step(self.choose)
             if self.draw.random() < 0.05:
                 self.step(self.pause)
+            if self.draw.random() < 0.08:
+                self.step(self.fall_silent)
 
     def the_evening(self) -> None:
         """Nothing bad happens any more, and there is a host for every query: all get home."""
         self.hand.join(Node("large", 1, 9000.0))
+        for node in list(self.hand.state.nodes):
+            self.hand.do(ev.NodeSilent(self.hand.now, node, False))
         self.hand.do(ev.Resumed(self.hand.now))
         for _ in range(3000):
             if not self.hand.state.queries:

@@ -281,3 +281,44 @@ def test_all_queries_end_whatever_they_are(asked, losses, placement):
     assert len(host.ended) == len(asked)
     assert not any(facts.error for facts in host.ended.values())
     host.check_idle()
+
+
+# --- nodes that come and go ----------------------------------------------------------------------
+
+
+def change(host: FakeHost, lost: str, joined: str) -> None:
+    for name in lost:
+        host.backend.lose(name)
+    for name in joined:
+        host.backend.join(name)
+    host.step()
+
+
+def test_all_nodes_are_replaced_by_smaller_ones_and_queries_fit_there():
+    small = [Node(name, 1, SIZE / 4, host=name) for name in "cd"]
+    host = cluster(node("a", 4), node("b", 4), *small)
+    change(host, "cd", "")
+    reservations, gate = host.coordinator._ledger.reservations, host.coordinator.gate
+    assert (reservations.pool_bytes, gate.slots) == (SIZE, 8)
+    first = host.submit(plan="native", work_s=5.0)
+    host.run()
+    change(host, "ab", "cd")
+    assert (reservations.pool_bytes, gate.slots) == (SIZE / 4, 2)
+    second = host.submit(plan="native", work_s=5.0)
+    host.run()
+    assert [host.ended[query].error for query in (first, second)] == [None, None]
+    host.check_idle()
+
+
+def test_while_no_node_is_there_what_was_known_of_them_stays():
+    host = cluster(node("a", 4), node("b", 8))
+    change(host, "b", "")
+    ledger = host.coordinator._ledger
+    assert (ledger.gate.slots, ledger.runs.width) == (4, 4)
+    change(host, "a", "")
+    query = host.submit(plan="native")
+    assert (ledger.gate.slots, ledger.reservations.pool_bytes) == (4, SIZE)
+    change(host, "", "b")
+    assert (ledger.gate.slots, ledger.runs.width) == (8, 8)
+    host.run()
+    assert host.ended[query].error is None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from queryard.results.streams import ResultStream
 
@@ -63,3 +66,40 @@ def test_rows_are_spent_once_all_were_taken_from_memory(tmp_path):
     spilling.finish()
     assert spilling.drained
     assert not spilling.spent  # its file is to be removed
+
+
+@given(steps=st.lists(st.booleans(), max_size=60), limit=st.integers(0, 3))
+def test_what_spills_is_read_in_its_order_while_more_is_written(tmp_path_factory, steps, limit):
+    file = tmp_path_factory.mktemp("rows") / "rows.arrow"
+    stream = ResultStream(file, limit_bytes=limit * BATCH.nbytes)
+    stream.start(BATCH.schema, ("BIGINT",))
+    put = read = 0
+    for writes in steps:
+        if writes:
+            stream.put(pa.record_batch([pa.array([put] * 10)], names=["n"]))
+            put += 1
+        elif read < put:
+            told = []
+            stream.when_more(lambda told=told: told.append(True))
+            assert told, "there are rows"
+            assert stream.next(0.0).column(0).to_pylist() == [read] * 10
+            read += 1
+        assert not stream.full
+        assert file.exists() == (stream._file.batches > 0)
+    stream.finish()
+    assert [batch.column(0)[0].as_py() for batch in stream] == list(range(read, put))
+    assert stream.drained
+    assert not file.exists()
+
+
+def test_a_reader_that_waits_has_rows_that_spill_as_they_come(tmp_path):
+    stream = ResultStream(tmp_path / "rows.arrow", limit_bytes=0)
+    stream.start(BATCH.schema, ("BIGINT",))
+    taken: queue.SimpleQueue[int] = queue.SimpleQueue()
+    reader = threading.Thread(target=lambda: [taken.put(batch.num_rows) for batch in stream])
+    reader.start()
+    for _ in range(3):
+        stream.put(BATCH)
+        assert taken.get(timeout=20) == 10
+    stream.finish()
+    reader.join(20)

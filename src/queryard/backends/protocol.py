@@ -21,6 +21,7 @@ from queryard.core.events import (
     LeaseEnded,
     NodeJoined,
     NodeLost,
+    NodeSilent,
     TaskFinished,
     WidthChanged,
 )
@@ -102,8 +103,8 @@ class PlacedTasks(Protocol):
     The names of jobs are those within the query.
     """
 
-    def opening(self, nodes: int) -> Any:
-        """What each node is sent once, before its first task; there are so many nodes."""
+    def opening(self, cluster_bytes: float) -> Any:
+        """What each node is sent once, before its first task; all have so much memory by now."""
 
     def next_for(
         self, task: TaskId, attempt: int, making: Container[TaskId], beside: bool
@@ -232,6 +233,7 @@ BackendEvent = (
     | WidthChanged
     | NodeJoined
     | NodeLost
+    | NodeSilent
 )
 
 
@@ -277,7 +279,9 @@ class Backend(Protocol):
         """How many slots one divisible job can use at most."""
 
     def start(self, post: Post) -> None:
-        """Begin: post `NodeJoined` for each node there is, `NodeLost` when one goes."""
+        """Begin: post `NodeJoined` for each node there is, `NodeLost` when one goes, `NodeSilent`
+        while one does not answer.
+        """
 
     def add(self, query: str, work: Work) -> None:
         """Make the work of a query known, before it enters the kernel.

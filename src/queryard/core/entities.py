@@ -38,11 +38,13 @@ class NodeState:
         "host",
         "id",
         "leased",
+        "leaving",
         "map_mean",
         "maps",
         "reduce_mean",
         "reduces",
         "serves_bound",
+        "silent",
         "since_s",
         "spec",
     )
@@ -57,6 +59,9 @@ class NodeState:
         self.maps = 0
         self.reduces = 0
         self.leased = 0
+        # It is to be given up, or does not answer; for either reason it takes no new work.
+        self.leaving = False
+        self.silent = False
         self.draining = False
         # It is draining like all nodes of its host: divisible jobs that started there go on.
         self.serves_bound = False
@@ -69,6 +74,8 @@ class NodeState:
         copy.maps = self.maps
         copy.reduces = self.reduces
         copy.leased = self.leased
+        copy.leaving = self.leaving
+        copy.silent = self.silent
         copy.draining = self.draining
         copy.serves_bound = self.serves_bound
         copy.map_mean = self.map_mean.fork()
@@ -122,6 +129,7 @@ class JobState:
         "leased_since_s",
         "leases",
         "level_s",
+        "losses",
         "make_s",
         "map",
         "map_guessed",
@@ -218,6 +226,8 @@ class JobState:
         # that was its own fault.
         self.restarting = False
         self.failures = 0
+        # How often the host was lost on which it had started.
+        self.losses = 0
         self.answers: list[Answer] = []
         # Since its last answer: seconds with slots, and slot-seconds; up to when they count.
         self.held_s = 0.0
@@ -310,6 +320,7 @@ class JobState:
         copy.finishing = self.finishing
         copy.restarting = self.restarting
         copy.failures = self.failures
+        copy.losses = self.losses
         copy.answers = self.answers  # replaced as a whole, never changed
         copy.held_s = self.held_s
         copy.leased_s = self.leased_s

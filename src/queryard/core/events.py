@@ -143,10 +143,28 @@ class NodeJoined(NamedTuple):
 
 
 class NodeLost(NamedTuple):
-    """A node is gone, with all that ran there and the outputs that lived there."""
+    """A node is gone, with all that ran there and the outputs that lived there.
+
+    What ran there may be the cause of it, and too many such losses end its query
+    (`Settings.max_losses`). `spared` are divisible jobs that had slots of the node by name only, so
+    that none of it was their doing.
+    """
 
     time_s: float
     node: str
+    cause: str = ""
+    spared: tuple[str, ...] = ()
+
+
+class NodeSilent(NamedTuple):
+    """A node does not answer any more, or (not `silent`) answers again.
+
+    It may be lost, so that it takes no new work meanwhile; what runs there goes on.
+    """
+
+    time_s: float
+    node: str
+    silent: bool
 
 
 class TableChanged(NamedTuple):
@@ -213,6 +231,7 @@ Event = (
     | LeaseEnded
     | NodeJoined
     | NodeLost
+    | NodeSilent
     | TableChanged
     | SegmentsKept
     | QueryCancelled

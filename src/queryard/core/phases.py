@@ -20,6 +20,7 @@ class PhaseState:
         "failures",
         "kind",
         "local_cursors",
+        "losses",
         "mean",
         "milestone",
         "outputs",
@@ -38,6 +39,8 @@ class PhaseState:
         self.taken: bytearray | None = None
         self.local_cursors: dict[tuple[str, int], int] | None = None
         self.failures: dict[int, int] | None = None
+        # Task -> how often it was at a node that was lost.
+        self.losses: dict[int, int] | None = None
         # Node -> finished maps with their output there, where reduces will need it.
         self.outputs: dict[str, list[int]] = {}
         # How many tasks must be done until means are looked at (see `changes.tasks`).
@@ -115,6 +118,7 @@ class PhaseState:
         copy.taken = None if self.taken is None else self.taken.copy()
         copy.local_cursors = self.local_cursors.copy() if self.local_cursors else None
         copy.failures = self.failures.copy() if self.failures else None
+        copy.losses = self.losses.copy() if self.losses else None
         outputs = self.outputs
         copy.outputs = {place: done.copy() for place, done in outputs.items()} if outputs else {}
         copy.milestone = self.milestone

@@ -36,9 +36,9 @@ class Sizing:
         """Go on where another policy was, if it sized by the same rule; else begin anew."""
         state = self._state
         if type(self.provisioning) is not type(before.provisioning):
-            if state.draining:
+            if leaving := [node.id for node in state.draining if node.leaving]:
                 # Nodes that it meant to give up serve again.
-                cluster.drain(state, [node.id for node in state.draining], False)
+                cluster.drain(state, leaving, False)
             return
         self.provisioning.take_over(before.provisioning, state)
         self._asked, self._wanted = before._asked, before._wanted
@@ -61,7 +61,7 @@ class Sizing:
             self._drain_down_to(wanted)
         self._released.intersection_update(state.nodes)
         for node in state.nodes.values():
-            idle = node.draining and node.free == node.spec.slots
+            idle = node.leaving and node.free == node.spec.slots
             if idle and node.id not in self._released and not self._needed(node):
                 self._released.add(node.id)
                 yield Release(node.id)
@@ -80,8 +80,8 @@ class Sizing:
             state.nodes.values(), key=lambda n: (n.host in bound, n.spec.slots - n.free, n.id)
         )
         surplus = max(0, len(nodes) - max(1, wanted))
-        cluster.drain(state, [node.id for node in nodes[surplus:] if node.draining], False)
-        cluster.drain(state, [node.id for node in nodes[:surplus] if not node.draining], True)
+        cluster.drain(state, [node.id for node in nodes[surplus:] if node.leaving], False)
+        cluster.drain(state, [node.id for node in nodes[:surplus] if not node.leaving], True)
 
     def _hosts_in_use(self) -> set[str]:
         """The hosts on which divisible jobs have started, where these cannot move."""

@@ -31,6 +31,9 @@ class Settings:
     slow_start: float = 1.0
     # How often one task may fail before its query fails.
     max_attempts: int = 4
+    # At how many lost nodes one task, or one divisible job, was before its query fails: it may be
+    # why they were lost. 0 for any number, as where losses are drawn by chance.
+    max_losses: int = 0
     # How often, at most, orders that change with time are refreshed.
     tick_s: float = 1.0
     seed: int = 0
@@ -48,6 +51,8 @@ class Settings:
             raise InvalidModel(f"tick_s must be at least 0, got {self.tick_s!r}")
         if self.max_attempts < 1:
             raise InvalidModel(f"max_attempts must be at least 1, got {self.max_attempts!r}")
+        if self.max_losses < 0:
+            raise InvalidModel(f"max_losses must be at least 0, got {self.max_losses!r}")
         if self.lease_span not in SPANS:
             raise InvalidModel(unknown_name("lease_span", self.lease_span, SPANS))
 

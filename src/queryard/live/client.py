@@ -66,7 +66,6 @@ class Client:
         self.instance = instance
         self.reach = instance.reach
         self._writes = writes
-        self.pool_bytes = host.pool_bytes
         self._account = account
         # How long it waits for a database that others use, if not as long as the host allows.
         self.lock_s: float | None = None
@@ -95,6 +94,11 @@ class Client:
             raise QueryardError("writes: a sealed client writes what its access names, no more")
         own = SessionInstance(host.backend.slots, memory_bytes, host.temp, reach, writes)
         return cls(host, own, name=name, tenant=tenant, plan=plan, writes=writes, account=account)
+
+    @property
+    def pool_bytes(self) -> int:
+        """What one query can reserve at most."""
+        return self.host.pool_bytes
 
     @property
     def catalog(self) -> Catalog:

@@ -95,8 +95,7 @@ class Host:
         self._reaches = Reaches(catalog, engine.reach)
         self.backend = backend
         self._temp = temp
-        # What one query can reserve at most.
-        self.pool_bytes = reservations.pool_bytes
+        self._reservations = reservations
         self._recorder = recorder
         self._tickets = tickets = Tickets()
         mailbox = Mailbox()
@@ -356,6 +355,11 @@ class Host:
             ticket.output.fail(error)
             end_ticket(ticket)
         self._effects.give_up()
+
+    @property
+    def pool_bytes(self) -> int:
+        """What one query can reserve at most; on a cluster, at any of the nodes that there are."""
+        return self._reservations.pool_bytes
 
     def most_bytes(self, plan: Plan) -> int:
         """What a query may reserve: in tasks, all that the nodes of a cluster have together."""

@@ -93,6 +93,7 @@ def place_on_ray(wanted: Wanted, setting: BackendSetting) -> Place:
         cluster.close()
         engine.close()
         raise
-    pool_bytes = int(min(node.memory_bytes for node in backend.nodes))
-    make_tasks = TasksAtNodes(cluster.ray, backend)
+    # If all are lost in this moment, queries wait for others, and reserve what those have.
+    pool_bytes = int(min((node.memory_bytes for node in backend.nodes), default=here_bytes))
+    make_tasks = TasksAtNodes(backend)
     return Place(backend, engine, pool_bytes, backend.slots, make_tasks)

@@ -44,6 +44,8 @@ from .ticket import TimedForecast
 COST_EVERY_S = 10.0
 # What was learnt is kept so often, and when a session ends.
 LEARNT_EVERY_S = 60.0
+# So often a node may be lost under a query before the query is taken for the cause.
+MOST_LOSSES = 4
 
 
 def history_file(given: bool | str | Path | None, catalog: Catalog) -> Path | None:
@@ -100,7 +102,7 @@ class Recorder:
         self, profile: Mapping[str, Any], slots: int, memory_bytes: int, slow_start: float = 1.0
     ) -> Scheduler:
         """A kernel every step of which is recorded."""
-        settings = Settings(slow_start=slow_start)
+        settings = Settings(slow_start=slow_start, max_losses=MOST_LOSSES)
         if self.history is None:
             return Scheduler(compose, profile, settings)
         self.history.begin(

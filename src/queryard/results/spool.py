@@ -12,13 +12,17 @@ from .errors import QueryFailed
 
 
 class SpoolFile:
-    """Batches that are first all written and then read, in order."""
+    """Batches that are written and read in order, the first while others are still written.
+
+    Its owner makes one call at a time. Once all that was written is read, the file is gone; what is
+    written then begins another one.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         # What is open now, the innermost first.
-        self._open: list[Any] = []
-        self._reading = False
+        self._writing: list[Any] = []
+        self._reading: list[Any] = []
         # Of each batch, as it was in memory.
         self._sizes: deque[int] = deque()
 
@@ -32,11 +36,11 @@ class SpoolFile:
 
     def write(self, batch: Any) -> None:
         try:
-            if not self._open:
+            if not self._writing:
                 sink = pa.OSFile(str(self._path), "wb")
                 options = pa.ipc.IpcWriteOptions(compression="lz4")
-                self._open = [pa.ipc.new_stream(sink, batch.schema, options=options), sink]
-            self._open[0].write_batch(batch)
+                self._writing = [pa.ipc.new_stream(sink, batch.schema, options=options), sink]
+            self._writing[0].write_batch(batch)
         except OSError as error:
             raise QueryFailed(
                 f"the rows do not fit into memory, and not into {self._path.parent}: "
@@ -48,11 +52,9 @@ class SpoolFile:
     def read(self) -> tuple[Any, int]:
         """The next batch, and how many bytes it had."""
         if not self._reading:
-            self._close()
             source = pa.OSFile(str(self._path), "rb")
-            self._open = [pa.ipc.open_stream(source), source]
-            self._reading = True
-        batch = self._open[0].read_next_batch()
+            self._reading = [pa.ipc.open_stream(source), source]
+        batch = self._reading[0].read_next_batch()
         size_bytes = self._sizes.popleft()
         if not self._sizes:
             self.remove()
@@ -60,9 +62,7 @@ class SpoolFile:
 
     def remove(self) -> None:
         self._sizes.clear()
-        self._close()
+        for opened in (self._reading, self._writing):
+            while opened:
+                opened.pop(0).close()
         self._path.unlink(missing_ok=True)
-
-    def _close(self) -> None:
-        while self._open:
-            self._open.pop(0).close()

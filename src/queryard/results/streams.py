@@ -95,8 +95,12 @@ class ResultStream:
     @property
     def drained(self) -> bool:
         """Whether a reader has taken all rows."""
-        in_file = self._file is not None and self._file.batches > 0
-        return self._finished and not self._batches and not in_file
+        return self._finished and not self._has_rows
+
+    @property
+    def _has_rows(self) -> bool:
+        """Whether rows wait for a reader, in memory or in the file."""
+        return bool(self._batches) or (self._file is not None and self._file.batches > 0)
 
     @property
     def spent(self) -> bool:
@@ -142,7 +146,7 @@ class ResultStream:
         if self._batches and fits:
             fits = not self._account.crowded
         if self._file is not None and (self._file.batches or not fits):
-            # Once one batch is in the file all later ones are, so that their order is kept.
+            # As long as one batch is in the file all later ones go there: their order is kept.
             refusal = self._account.refusal()
             if refusal is not None:
                 # Here, not in the query: others may read the same rows.
@@ -206,7 +210,7 @@ class ResultStream:
     def when_more(self, call: Callable[[], None]) -> Callable[[], None]:
         """The same once there are rows to be taken, or none will come."""
         with self._changed:
-            if not self._batches and not self._ended:
+            if not self._has_rows and not self._ended:
                 self._wanting.append(call)
                 return lambda: without(self._wanting, call)
         call()
@@ -291,7 +295,7 @@ class ResultStream:
 
     def _take(self) -> Any:
         if not self._batches:
-            if self._file is not None and self._ended and self._file.batches:
+            if self._file is not None and self._file.batches:
                 self.touched = True
                 batch, size = self._file.read()
                 self._account.let_go(size, in_memory=False)

@@ -45,7 +45,7 @@ class Machines:
     def lose(self, now: float, node: NodeState) -> None:
         """A node is gone; unless it was given back, it will be repaired."""
         self._stays_s.append(now - node.since_s)
-        if not node.draining:
+        if not node.leaving:
             # A moment later at the least: it cannot be back before it is gone.
             back_s = now + max(self._conditions.node_repair_s, 1e-6)
             self._booting.add(node.id)

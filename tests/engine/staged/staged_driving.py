@@ -20,6 +20,11 @@ from queryard.engine.staged.task import TaskOutcome
 from queryard.sql.planner import StagedPlan
 
 
+def ready_tasks(query: StagedQuery) -> tuple[TaskId, ...]:
+    """The tasks that are needed and find all their inputs."""
+    return tuple(task for task in query.needed() if not query.missing(task))
+
+
 class LocalRun:
     """Driver and node of a query in one process; `memory_bytes` are for the rows between tasks."""
 

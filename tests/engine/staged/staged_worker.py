@@ -6,6 +6,7 @@ A module of its own: a process that runs tasks imports no planner.
 from __future__ import annotations
 
 import json
+import pickle
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -22,14 +23,14 @@ def serve(pipe: Connection, folder: Path, place: str) -> None:
     nodes: dict[str, StagedNode] = {}
     while True:
         try:
-            spec = TaskSpec.from_bytes(pipe.recv_bytes())
+            spec: TaskSpec = pickle.loads(pipe.recv_bytes())
         except EOFError:
             return
         if spec.query not in nodes:
             instance = open_instance(int(spec.memory_bytes / 2), folder / place)
             nodes = {spec.query: StagedNode(instance, exchange)}
         try:
-            pipe.send_bytes(b"done" + nodes[spec.query].run(spec).to_bytes())
+            pipe.send_bytes(b"done" + pickle.dumps(nodes[spec.query].run(spec)))
         except PieceLost as error:
             pipe.send_bytes(b"lost" + json.dumps(error.holders).encode())
         except BaseException as error:

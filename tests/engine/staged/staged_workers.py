@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import multiprocessing
+import pickle
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -16,13 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from staged_driving import ready_tasks
 from staged_worker import serve
 
 from queryard.core.model import TaskId
 from queryard.engine.staged.file_exchange import FileExchange
 from queryard.engine.staged.query import StagedQuery
 from queryard.engine.staged.store import MissingRows
-from queryard.engine.staged.task import TaskOutcome, TaskSpec
+from queryard.engine.staged.task import TaskSpec
 from queryard.sql.planner import StagedPlan
 
 MEMORY_BYTES = 256 << 20
@@ -43,7 +45,7 @@ class Worker:
 
     def send(self, task: TaskId, spec: TaskSpec) -> None:
         self.task = task
-        self.pipe.send_bytes(spec.to_bytes())
+        self.pipe.send_bytes(pickle.dumps(spec))
 
     def kill(self) -> None:
         """End the process where it is; what it has put is gone."""
@@ -84,7 +86,7 @@ class Workers:
         self.places.clear()
         while query.needed():
             running = {worker.task for worker in self._all.values()}
-            ready = [task for task in query.ready() if task not in running]
+            ready = [task for task in ready_tasks(query) if task not in running]
             idle = [worker for worker in self._all.values() if worker.task is None]
             for worker, task in zip(idle, ready, strict=False):
                 try:
@@ -117,7 +119,7 @@ class Workers:
             text = pipe.recv_bytes()
             match text[:4]:
                 case b"done":
-                    assert query.done(worker.task, TaskOutcome.from_bytes(text[4:]))
+                    assert query.done(worker.task, pickle.loads(text[4:]))
                     self.places[worker.task] = worker.place
                 case b"lost":
                     for holder in json.loads(text[4:]):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
 
 from queryard.backends.local.leases import Engine, LocalLeases
-from queryard.backends.protocol import NATIVE_JOB, BackendReport, Leased, Post
+from queryard.backends.protocol import NATIVE_JOB, BackendEvent, BackendReport, Leased, Post
 from queryard.core.commands import Grant, Revoke
 from queryard.core.events import LeaseEnded
 from queryard.core.model import JobId
@@ -23,15 +23,25 @@ class AtDriver:
     ) -> None:
         self.held: Counter[tuple[str, str]] = Counter()
         """Slots that the kernel counts, by job and node."""
+        # Guards `held`; under it no other lock is taken. Threads of slots post under a lock that
+        # the owner needs as well, so they must not wait for the owner.
+        self._counting = threading.Lock()
+        self._post: Post = _nothing
         self._leases = LocalLeases(engine, start, slots, DRIVER)
         self._jobs: set[str] = set()
 
     def begin(self, post: Post) -> None:
-        """`post` is called from any thread, and asks `counts` whether to tell the kernel."""
-        self._leases.begin(post)
+        """`post` is called from any thread, and takes none of the locks of its owner."""
+        self._post = post
+        self._leases.begin(self._tell)
 
     def has(self, job: str) -> bool:
         return job in self._jobs
+
+    @property
+    def jobs(self) -> tuple[str, ...]:
+        """All that run here, whatever nodes have lent slots to them."""
+        return tuple(sorted(self._jobs))
 
     def has_run(self, query: str) -> bool:
         """Whether the job of a query runs here."""
@@ -42,28 +52,39 @@ class AtDriver:
         self._leases.add(query, work)
 
     def grant(self, command: Grant) -> None:
-        self.held[command.job, command.node] += command.slots
+        with self._counting:
+            self.held[command.job, command.node] += command.slots
         self._leases.grant(command)
 
     def revoke(self, command: Revoke) -> None:
         self._leases.revoke(command)
 
-    def counts(self, event: Any) -> bool:
-        """Whether the kernel is to be told; not of slots whose node is lost, as it knows that."""
-        if not isinstance(event, LeaseEnded) or not event.slots:
-            return True
-        held = self.held[event.job, event.node]
-        if held:
-            self.held[event.job, event.node] = held - event.slots
-        return bool(held)
+    def _tell(self, event: BackendEvent) -> None:
+        """Tell the kernel; not of slots whose node is lost, as it knows that.
+
+        If a job ends that has only such slots, the kernel hears of its end without any.
+        """
+        with self._counting:
+            if isinstance(event, LeaseEnded) and event.slots:
+                lent = event.job, event.node
+                held = self.held.get(lent, 0)
+                if held:
+                    self.held[lent] = held - event.slots
+                    if not self.held[lent]:
+                        del self.held[lent]
+                elif event.outcome != "revoked" and all(job != event.job for job, _ in self.held):
+                    event = event._replace(slots=0)
+                else:
+                    return
+            self._post(event)
 
     def lose(self, node: str) -> None:
         """A node is lost: what runs on its slots goes on when the kernel grants others."""
-        for (job, at), held in list(self.held.items()):
-            if at == node:
-                del self.held[job, at]
-                if held:
-                    self._leases.revoke(Revoke(job, node, held))
+        with self._counting:
+            lent = [job for job, at in self.held if at == node]
+            lost = [Revoke(job, node, self.held.pop((job, node))) for job in lent]
+        for revoke in lost:
+            self._leases.revoke(revoke)
 
     def stop(self, query: str, error: BaseException) -> None:
         self._leases.stop(query, error)
@@ -88,3 +109,7 @@ class AtDriver:
 
 def _job(query: str) -> str:
     return str(JobId(query, NATIVE_JOB))
+
+
+def _nothing(event: object) -> None:
+    pass

@@ -27,7 +27,7 @@ from queryard.backends.protocol import (
 from queryard.backends.workers import Workers
 from queryard.core.commands import Grant, Kill, Launch, Release, Revoke, Scale
 from queryard.core.errors import QueryardError
-from queryard.core.events import NodeJoined, NodeLost
+from queryard.core.events import NodeJoined, NodeLost, NodeSilent
 from queryard.core.model import Node, TaskId
 from queryard.engine.errors import QueryCancelled, failure_kind
 from queryard.sql.catalog.carried import carried
@@ -52,13 +52,11 @@ from .messages import (
     Unmet,
 )
 from .peers import Peers
-from .reporting import node_reports, total_of
+from .reporting import NodeNotes, node_reports, total_of
 from .runs import Runs
 from .usage import UsageAtNodes
 from .workplace import DuckWorkplace, OpenWorkplace
 
-# How old what is known of what nodes hold may be, where it is shown.
-NOTED_S = 1.0
 # What the driver reads of answers is bounded as if the object store at its node had this size.
 DRIVER_STORE_BYTES = 256 << 20
 
@@ -91,18 +89,18 @@ class RayBackend:
         self._unwanted: set[str] = set()
         self._closed = False
         self._post: Post | None = None
-        self._early: list[NodeJoined | NodeLost] = []
+        self._early: list[NodeJoined | NodeLost | NodeSilent] = []
         self._links: dict[str, Link] = {}
         self._usage = UsageAtNodes()
-        # How many outputs of tasks nodes hold, and when that was asked.
-        self._objects: dict[str, int] = {}
-        self._noted_s = -NOTED_S
+        self._notes = NodeNotes(cluster.ray)
         self._peers = Peers(cluster.ray, DRIVER_STORE_BYTES)
         self._runs = Runs(self._prepare)
-        self._launches = Launches(self._prepare, lambda: len(self._links))
+        self._launches = Launches(
+            self._prepare, lambda: sum(link.node.memory_bytes for link in self._links.values())
+        )
         self._workers = Workers(self._failed)
         self._members = Members(
-            cluster, setting, open_workplace, self._joined, self._hear, self._gone
+            cluster, setting, open_workplace, self._joined, self._hear, self._gone, self._silent
         )
         # Before nodes join: one may be lost while others still do.
         cores = sum(node.cpus for node in cluster.nodes().values())
@@ -145,7 +143,7 @@ class RayBackend:
             self._post = post
             self._runs.begin(post)
             self._launches.begin(post)
-            self._here.begin(self._heard_here)
+            self._here.begin(post)
             for event in self._early:
                 post(event)
             self._early.clear()
@@ -170,8 +168,9 @@ class RayBackend:
                 link.send(Met(other.name, other.actor))
 
     def _gone(self, link: Link, reason: str) -> None:
-        self._members.lost(link)
         with self._lock:
+            is_busy = self._runs.has_any_at(link) or self._launches.has_any_at(link)
+            self._members.lost(link, is_busy)
             is_used = self._links.pop(link.name, None) is not None
             self._peers.lose(link.name)
             for other in self._members.links():
@@ -181,10 +180,16 @@ class RayBackend:
                 return
             self._runs.lose(link, reason)
             self._here.lose(link.name)
-            self._tell_node(NodeLost(0.0, link.name))
+            self._tell_node(NodeLost(0.0, link.name, reason, self._here.jobs))
             self._launches.lose(link, reason)
 
-    def _tell_node(self, event: NodeJoined | NodeLost) -> None:
+    def _silent(self, link: Link, silent: bool) -> None:
+        with self._lock:
+            if link.name in self._links:
+                link.told_suspect = silent
+                self._tell_node(NodeSilent(0.0, link.name, silent))
+
+    def _tell_node(self, event: NodeJoined | NodeLost | NodeSilent) -> None:
         if self._post is None:
             self._early.append(event)
         else:
@@ -260,6 +265,7 @@ class RayBackend:
         """Take nodes into use again that were taken out of it; others join when they are there."""
         for link in self._members.want(wanted):
             self._links[link.name] = link
+            link.told_suspect = False
             self._tell_node(NodeJoined(0.0, link.node))
         self._changed.notify_all()
 
@@ -337,28 +343,28 @@ class RayBackend:
         if isinstance(news, RowsBegan | RowsCame | RowsEnded):
             with self._lock:
                 run = self._runs.find(news.run)
-                is_current = run is not None and run.link is link
-                if run is not None and is_current:
-                    # Under the lock: whether it can begin again is decided there as well.
-                    run.note_rows(news)
-            if run is not None and is_current:
+                if run is None or run.link is not link or run.error is not None:
+                    return
+                # Under the lock: whether it can begin again is decided there as well.
+                run.note_rows(news)
+            try:
                 run.hear_rows(news)
+            except Exception as error:
+                with self._lock:
+                    self._runs.break_off(run, error)
             return
         with self._lock:
             if link not in self._members.links():
                 return  # what a lost node still says counts no more
             if self._launches.hear(news) or link.name not in self._links:
                 return  # out of use, it may still make again what a reader waits for
-            if isinstance(news, QueryUsed):
+            if isinstance(news, QueryUsed) and self._knows(news.query):
                 news = self._usage.summed(link.name, news)
             self._runs.hear(news)
 
-    def _heard_here(self, event: Any) -> None:
-        """What runs in this process has posted something."""
-        with self._lock:
-            if self._here.counts(event):
-                assert self._post is not None
-                self._post(event)
+    def _knows(self, query: str) -> bool:
+        """Whether a query was not forgotten; a slot that was written off may tell of one later."""
+        return self._runs.find(query) is not None or self._launches.has(query)
 
     def _failed(self, error: BaseException) -> None:
         if self._post is not None:
@@ -368,22 +374,10 @@ class RayBackend:
 
     def reports(self) -> dict[str, NodeReport]:
         """What each node holds now, of those that answer soon."""
-        links = [link for link in self._members.links() if not link.is_suspect]
-        return node_reports(self._cluster.ray, links)
+        return node_reports(self._cluster.ray, self._members.links())
 
     def notes(self) -> dict[str, NodeNote]:
-        # Pages ask often; nodes are asked at most once per second.
-        now_s = time.monotonic()
-        with self._lock:
-            is_old = now_s - self._noted_s > NOTED_S
-            self._noted_s = now_s if is_old else self._noted_s
-        if is_old:
-            self._objects = {name: report.objects for name, report in self.reports().items()}
-        objects = self._objects
-        return {
-            link.name: NodeNote(link.where, link.silent_s, objects.get(link.name, 0))
-            for link in self._members.links()
-        }
+        return self._notes.of(self._members.links())
 
     def report(self) -> BackendReport:
         return total_of(self._here.report(), self.reports().values())

@@ -102,11 +102,14 @@ class RayExchange:
     def _take(self, asks: Sequence[Ask], found: Stretches, cancelled: Cancellation | None) -> None:
         """Wait for answers, and put them where they belong."""
         for ask, answer in Asking(self._peers, self._query, cancelled).answers(asks):
-            rows = of_stream(self._peers.pins.kept(answer))
+            rows = of_stream(self._peers.pins.kept(answer, self._count_copy))
             first = 0
             for place, each in zip(ask.places, ask.wanted, strict=True):
                 found[place].append((each.first, rows.slice(first, each.rows)))
                 first += each.rows
+
+    def _count_copy(self, copy: memoryview) -> None:
+        """Rows were copied into the memory of this process."""
 
     def _here(self, piece: Piece) -> pa.Table | None:
         """The rows of a piece that lies at this place."""
@@ -194,6 +197,9 @@ class NodeExchange(RayExchange):
         self, key: str, attempt: int, schema: pa.Schema, partitions: Partitions | None
     ) -> LocalWriter:
         return self._own.open(key, attempt, schema, partitions)
+
+    def _count_copy(self, copy: memoryview) -> None:
+        self._own.store.count_until_freed(copy)
 
     def _here(self, piece: Piece) -> pa.Table | None:
         if piece.holder != self._place:

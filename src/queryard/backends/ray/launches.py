@@ -69,10 +69,14 @@ class TasksOf:
 class Launches:
     """All launches; its owner makes one call at a time."""
 
-    def __init__(self, prepared: Callable[[Link], None], nodes: Callable[[], int]) -> None:
-        """`prepared` sends what a node must know before a plan; there are so many `nodes`."""
+    def __init__(
+        self, prepared: Callable[[Link], None], cluster_bytes: Callable[[], float]
+    ) -> None:
+        """`prepared` sends what a node must know before a plan; `cluster_bytes` is the memory of
+        all nodes together, by now.
+        """
         self._prepared = prepared
-        self._nodes = nodes
+        self._cluster_bytes = cluster_bytes
         self._post: Post = _nothing
         self._queries: dict[str, TasksOf] = {}
         self._numbers = itertools.count(BESIDE)
@@ -86,6 +90,9 @@ class Launches:
 
     def add(self, query: str, tasks: PlacedTasks) -> None:
         self._queries[query] = TasksOf(tasks)
+
+    def has(self, query: str) -> bool:
+        return query in self._queries
 
     # --- commands -----------------------------------------------------------------------------
 
@@ -137,7 +144,7 @@ class Launches:
         if link.name not in known.at:
             known.at[link.name] = link
             self._prepared(link)
-            link.send(Open(launched.query, known.tasks.opening(self._nodes())))
+            link.send(Open(launched.query, known.tasks.opening(self._cluster_bytes())))
 
     def _advance_all(self, known: TasksOf) -> None:
         """Something has changed: what waited may go on."""
@@ -253,6 +260,10 @@ class Launches:
         else:
             place = launched.link.name
             self._post(TaskFinished(0.0, launched.number, place, output_bytes))
+
+    def has_any_at(self, link: Link) -> bool:
+        """Whether a task runs at a node."""
+        return any(launched.link is link for launched in self._running.values())
 
     def lose(self, link: Link, reason: str) -> None:
         """A node is lost, with what ran there and the rows there; the kernel knows its launches."""

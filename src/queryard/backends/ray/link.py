@@ -50,6 +50,8 @@ class Link:
         self.actor = actor
         # The catalog that it knows, by its version.
         self.tables_version = -1
+        # Whether the kernel takes it to be silent.
+        self.told_suspect = False
         self._ray = ray
         self._obey = actor.obey.options(concurrency_group="orders")
         self._news = actor.news.options(concurrency_group="news")
@@ -87,6 +89,10 @@ class Link:
     def is_suspect(self) -> bool:
         """Whether it may be lost: it is sent nothing, and what it should run is kept."""
         return self.silent_s > SUSPECT_S
+
+    def wait_anew(self) -> None:
+        """Its silence counts from now on: nothing could be heard before."""
+        self._heard_s = time.monotonic()
 
     def send(self, order: Order) -> None:
         if isinstance(order, Stop):

@@ -22,12 +22,18 @@ LOOK_S = 0.5
 # A node that has been silent for so long is given up, without waiting for Ray's word, which takes
 # between a quarter of a minute and a minute. It may join again as another node.
 GIVE_UP_S = 20.0
+# If the nodes are looked at so much later than they should be, this process was stopped for a while
+# (its machine, too), and what nodes have said since is still to be heard.
+PAUSED_S = 3.0
 # How long a node may take until it has joined.
 JOIN_S = 60.0
 # How long the autoscaler of a cluster may take to start the first node.
 BOOT_S = 300.0
-# A node whose process dies so often within QUICK_S of joining is not asked again.
+# A node whose process dies so often within QUICK_S of joining is refused.
 MOST_DEATHS = 3
+# A node that was refused is asked again after so long: what was wrong may have passed, such as
+# other work in Ray that held its CPUs, or a file that was being written.
+REFUSED_S = 60.0
 # How long a node that is let go may take to end its process.
 LET_GO_S = 5.0
 QUICK_S = 2.0
@@ -62,13 +68,16 @@ class Members:
         joined: Callable[[Link], None],
         hear: Hear,
         gone: Gone,
+        silent: Callable[[Link, bool], None],
     ) -> None:
+        """`silent` is told of a node that does not answer, and when it answers again."""
         self._cluster = cluster
         self._setting = setting
         self._open_workplace = open_workplace
         self._joined = joined
         self._hear = hear
         self._gone = gone
+        self._silent = silent
         self._lock = threading.Lock()
         self._links: dict[str, Link] = {}  # by Ray's id of the node
         self._joining: set[str] = set()
@@ -82,6 +91,7 @@ class Members:
         self._asked: int | None = None
         self.refused: dict[str, str] = {}
         """Nodes that do not take part, by Ray's id, with the reason."""
+        self._refused_s: dict[str, float] = {}
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="queryard-nodes", daemon=True)
 
@@ -155,12 +165,15 @@ class Members:
     # --- looking ------------------------------------------------------------------------------
 
     def _watch(self) -> None:
+        began_s = time.monotonic()
         while not self._closed.wait(LOOK_S):
-            try:
+            if time.monotonic() - began_s > LOOK_S + PAUSED_S:
+                for link in self.links():
+                    link.wait_anew()
+            # If Ray's head does not answer, its own clients will say so.
+            with contextlib.suppress(Exception):
                 self._look()
-            except Exception:
-                # Ray's head does not answer: its own clients will say so.
-                continue
+            began_s = time.monotonic()
 
     def _look(self) -> None:
         nodes = self._cluster.nodes()
@@ -169,11 +182,14 @@ class Members:
                 link.give_up("Ray says that its node is dead")
             elif link.silent_s > GIVE_UP_S:
                 link.give_up(f"it has not answered for {GIVE_UP_S:g} s")
+            elif (is_suspect := link.is_suspect) != link.told_suspect:
+                self._silent(link, is_suspect)
         if self._setting.autoscaler:
             self._ask_autoscaler(nodes)
         with self._lock:
-            known = self._links.keys() | self._joining | self.refused.keys()
+            known = self._links.keys() | self._joining | self._still_refused(nodes)
             new = [node for name, node in nodes.items() if name not in known]
+            new.sort(key=lambda node: node.id in self.refused)
             if self._wanted is not None:
                 in_use = len(self._links) - len(self._released) + len(self._joining)
                 new = new[: max(0, self._wanted - in_use)]
@@ -186,17 +202,27 @@ class Members:
                 daemon=True,
             ).start()
 
-    def lost(self, link: Link) -> None:
-        """A link is dead; its node may join again under another name."""
+    def _still_refused(self, nodes: Mapping[str, RayNode]) -> set[str]:
+        """The nodes that are not to be asked yet; those that are gone are forgotten."""
+        for name in self.refused.keys() - nodes.keys():
+            del self.refused[name], self._refused_s[name]
+        until_s = time.monotonic() - REFUSED_S
+        return {name for name, refused_s in self._refused_s.items() if refused_s > until_s}
+
+    def lost(self, link: Link, was_busy: bool) -> None:
+        """A link is dead; its node may join again under another name.
+
+        If it was busy, its work may be to blame, and not the node.
+        """
         with self._lock:
             self._released.pop(link.name, None)
             if self._links.get(link.ray_node) is not link:
                 return  # it was let go
             del self._links[link.ray_node]
-            if link.lived_s < QUICK_S:
-                self._quick_deaths[link.ray_node] += 1
-            else:
+            if link.lived_s >= QUICK_S:
                 del self._quick_deaths[link.ray_node]
+            elif not was_busy:
+                self._quick_deaths[link.ray_node] += 1
 
     # --- joining ------------------------------------------------------------------------------
 
@@ -215,6 +241,8 @@ class Members:
             self._joining.discard(node.id)
             if not closed:
                 self._links[node.id] = link
+                self.refused.pop(node.id, None)
+                self._refused_s.pop(node.id, None)
         if closed:
             link.kill()
             return
@@ -279,6 +307,8 @@ class Members:
     def _refuse(self, node: RayNode, reason: str) -> None:
         with self._lock:
             self.refused[node.id] = f"node {node.id[:8]} at {node.address}: {reason}"
+            self._refused_s[node.id] = time.monotonic()
+            self._quick_deaths.pop(node.id, None)
             self._joining.discard(node.id)
 
     # --- the end ------------------------------------------------------------------------------

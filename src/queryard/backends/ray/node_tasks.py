@@ -110,6 +110,8 @@ class NodeTasks:
             outcome = self._launched.node().run(spec, cancelled)
             self._tell(launch, task, replace(outcome, pieces=self._as_told(task, outcome)))
             return outcome.output_bytes
+        except PieceLost:
+            raise  # for the driver, which needs what it carries
         except QueryardError as error:
             raise self._reach.told(error) from None
         finally:

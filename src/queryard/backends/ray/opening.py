@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from queryard.engine.access import Reach
 from queryard.engine.native import NativeEngine, NativeStatement, SentStatement
@@ -58,8 +58,7 @@ def sent(statement: object) -> SentStatement | None:
 class TasksAtNodes:
     """Makes the tasks of staged queries for a backend."""
 
-    def __init__(self, ray: Any, backend: RayBackend) -> None:
-        self._ray = ray
+    def __init__(self, backend: RayBackend) -> None:
         self._backend = backend
 
     def __call__(

@@ -11,7 +11,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +33,8 @@ PINNED_SHARE = 1 / 8
 _LOOK_S = 0.1
 # How soon to ask again a node that could not be reached.
 _AGAIN_S = 0.2
+# An answer that is here is read at once; one that has gone again meanwhile is waited for anew.
+_GET_S = 1.0
 
 
 class Pins:
@@ -60,13 +62,18 @@ class Pins:
             self._bytes -= self._freed.popleft()
         return self._bytes
 
-    def kept(self, answer: pa.Buffer) -> pa.Buffer:
-        """The answer where it lies; or a copy, so that the object store need not keep it."""
+    def kept(self, answer: pa.Buffer, copied: Callable[[memoryview], None]) -> pa.Buffer:
+        """The answer where it lies; or a copy, so that the object store need not keep it.
+
+        `copied` is told of the copy, which is memory of this process.
+        """
         with self._lock:
             pins = self._counted() + answer.size <= self._most_bytes
             self._bytes += answer.size if pins else 0
         if not pins:
-            return pa.py_buffer(bytearray(answer))
+            copy = memoryview(bytearray(answer))
+            copied(copy)
+            return pa.py_buffer(copy)
         # What reads the buffer keeps this view, not the Python object around the buffer.
         view = memoryview(answer)
         weakref.finalize(view, self._freed.append, answer.size).atexit = False
@@ -166,7 +173,7 @@ class Asking:
                 asked = self._under_way.pop(answer)
                 found = self._got(answer, asked)
                 if found is None:
-                    waiting.extend(asked)  # they are to be asked again
+                    waiting.extend(asked)
                 elif isinstance(found, Shared):
                     self._under_way.setdefault(found.ref, []).extend(asked)
                 else:
@@ -193,17 +200,28 @@ class Asking:
         return list(ready)
 
     def _got(self, answer: Any, asked: list[Ask]) -> Any:
+        """The answer; None if it is not there after all, and is to be waited or asked for again."""
         errors = self._ray.exceptions
         pieces = [piece for ask in asked for piece in ask.pieces]
         try:
-            found = self._ray.get(answer)
+            found = self._ray.get(answer, timeout=_GET_S)
+        except errors.GetTimeoutError:
+            return None  # the object store has let go of it
         except errors.ActorUnavailableError:
             time.sleep(_AGAIN_S)
             for ask in asked:
                 ask.answer = None
             return None
-        except (errors.RayActorError, errors.ObjectLostError):
-            raise PieceLost(pieces) from None
+        except errors.RayError as error:
+            # Whatever it was, the task that asks is not at fault; others make the rows again.
+            raise PieceLost(pieces, _said(error)) from None
         if isinstance(found, Gone):
             raise PieceLost(piece for piece in pieces if piece.key in found.keys)
         return found
+
+
+def _said(error: BaseException) -> str:
+    """What Ray says; of an error at the node that was asked, what that was."""
+    cause = getattr(error, "cause", None) or error
+    lines = str(cause).strip().splitlines()
+    return f"{type(cause).__name__}: {lines[0]}" if lines else type(cause).__name__

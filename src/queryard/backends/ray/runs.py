@@ -134,14 +134,29 @@ class Runs:
 
     def hear(self, news: News) -> None:
         """Pass on what the local backend of a node has posted."""
-        if isinstance(news, RunEnded) and (run := self._runs.get(news.run)) is not None:
-            run.ended, run.error = True, news.error
+        if isinstance(news, RunEnded):
+            run = self._runs.get(news.run)
+            if run is not None and not run.ended:
+                run.ended, run.error = True, news.error
         if isinstance(news, LeaseEnded):
             run = self._runs.get(JobId.of(news.job).query)
             if run is not None:
                 run.held -= news.slots
                 run.end_told = run.end_told or news.outcome != "revoked"
         self._post(news)  # type: ignore[arg-type]
+
+    def break_off(self, run: PlacedRun, error: BaseException) -> None:
+        """The rows of a run cannot be passed on: it fails, and nothing else at its node does."""
+        if run.ended or run.link is None:
+            return
+        run.ended, run.error = True, error
+        run.link.send(Stop(run.query, error))
+        # Its leases end when the node has stopped it.
+        self._post(RunEnded(run.query, error, True))
+
+    def has_any_at(self, link: Link) -> bool:
+        """Whether a run that has not ended is at a node."""
+        return any(run.link is link and not run.ended for run in self)
 
     def lose(self, link: Link, reason: str) -> None:
         """A node is lost: its runs begin again later, or end with an error."""

@@ -52,14 +52,13 @@ class SpreadTasks:
         reach: Reach,
         make_again: MakeAgain,
     ) -> None:
-        """`memory_bytes` is what the query reserves; each of the `nodes` uses a part of it, in
-        proportion to its memory.
+        """`memory_bytes` is what the query reserves; each node uses a part of it, in proportion to
+        its memory. `nodes` are those that there are when it is planned.
         """
         share = max(1, memory_bytes // max(1, len(nodes)))
         # Rows of build sides are never dropped early: a node may join that needs them.
         self._query = StagedQuery(plan, query, share, nodes=max(2, len(nodes)))
         self._memory_bytes = memory_bytes
-        self._cluster_bytes = sum(node.memory_bytes for node in nodes)
         self._access = reach.access
         self._reach = reach
         self._make_again = make_again
@@ -112,6 +111,7 @@ class SpreadTasks:
         return itertools.chain([next(parts)], parts)
 
     def _fetched(self, task: TaskId, fetch: Callable[[RayExchange], Found]) -> Found:
+        why = ""
         for _ in range(MOST_LOSSES):
             if self._closed:
                 raise QueryCancelled("cancelled")
@@ -122,11 +122,12 @@ class SpreadTasks:
                 return fetch(self._exchange)
             except PieceLost as error:
                 self._forget_pieces(error)
+                why = f" ({self._reach.hide(error.why)})" if error.why else ""
             except MissingRows:
                 pass  # they were lost just now
         raise QueryFailed(
             f"the rows of task {task} were lost {MOST_LOSSES} times with their nodes, before they "
-            "could be read; run the query again"
+            f"could be read{why}; run the query again"
         )
 
     def close(self) -> None:
@@ -135,8 +136,8 @@ class SpreadTasks:
 
     # --- for the backend ----------------------------------------------------------------------
 
-    def opening(self, nodes: int) -> Opening:
-        return Opening(self._query.plan, self._memory_bytes, self._access, self._cluster_bytes)
+    def opening(self, cluster_bytes: float) -> Opening:
+        return Opening(self._query.plan, self._memory_bytes, self._access, cluster_bytes)
 
     def next_for(
         self, task: TaskId, attempt: int, making: Container[TaskId], beside: bool
@@ -184,9 +185,10 @@ class SpreadTasks:
         self._losses[task] += 1
         if self._losses[task] < MOST_LOSSES:
             return error
-        return QueryFailed(
+        told = (
             f"task {task} lost the rows that it reads {MOST_LOSSES} times, the last time: {error}"
         )
+        return QueryFailed(self._reach.hide(told))
 
     def _forget_pieces(self, error: PieceLost) -> None:
         with self._lock:

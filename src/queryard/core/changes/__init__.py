@@ -24,6 +24,7 @@ _HANDLERS: dict[type, Callable[[State, Any], None]] = {
     ev.LeaseEnded: leases.ended,
     ev.NodeJoined: cluster.node_joined,
     ev.NodeLost: cluster.node_lost,
+    ev.NodeSilent: cluster.node_silent,
     ev.TableChanged: cluster.table_changed,
     ev.SegmentsKept: cluster.segments_kept,
     ev.PolicyChosen: cluster.policy_chosen,

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from operator import itemgetter
 
-from ..entities import Host, NodeState
+from ..entities import Host, NodeState, QueryState
 from ..errors import InvalidEvent, unknown_name
-from ..events import NodeJoined, NodeLost, PolicyChosen, SegmentsKept, TableChanged, Woke
+from ..events import (
+    NodeJoined,
+    NodeLost,
+    NodeSilent,
+    PolicyChosen,
+    SegmentsKept,
+    TableChanged,
+    Woke,
+)
 from ..lifecycle import TASK_MOVES
+from ..model import MAP, TaskId
 from ..state import State
 from . import estimates, leases, queries, tasks
 
@@ -25,9 +35,11 @@ def node_lost(state: State, event: NodeLost) -> None:
     if event.node not in state.nodes:
         raise InvalidEvent(unknown_name("node", event.node, state.nodes))
     host = state.nodes.pop(event.node).host
+    losses: list[tuple[QueryState, str, int]] = []
     is_host_lost = all(node.host != host for node in state.nodes.values())
     for number in [n for n, run in state.running.items() if run.node == event.node]:
         run = state.running.pop(number)
+        losses += [_task_lost(state, task) for task in run.tasks]
         state.killed.discard(number)
         if state.notes.every_run:
             state.notes.ended_runs.append(run)
@@ -48,22 +60,69 @@ def node_lost(state: State, event: NodeLost) -> None:
             elif job.restarting:
                 leases.restart(state, job)
         if is_host_lost and job.host == host and not job.done and job.query.stage == "running":
-            # The job is not to blame for it, so that it does not count as an attempt.
+            # Most often the job is not to blame for it, so that it does not count as an attempt.
+            if job.id not in event.spared:
+                job.losses += 1
+                losses.append((job.query, f"job {job.id}", job.losses))
             leases.restart(state, job)
         tasks.lose_outputs(state, job, event.node)
+    _end_likeliest(state, event, losses)
     _resized(state)
 
 
-def drain(state: State, node_ids: Iterable[str], draining: bool) -> None:
+def _task_lost(state: State, task: TaskId) -> tuple[QueryState, str, int]:
+    """A task was at a node that is lost: its query, its name, and how often that was so."""
+    job = state.jobs[task.job]
+    phase = job.map if task.kind == MAP else job.reduce
+    assert phase is not None
+    if phase.losses is None:
+        phase.losses = {}
+    phase.losses[task.index] = losses = phase.losses.get(task.index, 0) + 1
+    return job.query, f"task {task}", losses
+
+
+def _end_likeliest(
+    state: State, event: NodeLost, losses: list[tuple[QueryState, str, int]]
+) -> None:
+    """End a query of which something was at too many nodes when they were lost: it may be why.
+
+    One query per loss, as others may just have been beside it: what was there most often, and came
+    last.
+    """
+    most = state.settings.max_losses
+    suspects = [
+        (times, query.uid, what, query)
+        for query, what, times in losses
+        if times >= most and query.stage in ("waiting", "running")
+    ]
+    if most and suspects:
+        times, _, what, query = max(suspects, key=itemgetter(0, 1))
+        cause = f"{what} was at {times} nodes when they were lost, the last {event.node}"
+        cause += f": {event.cause}" if event.cause else ""
+        queries.end(state, query, "failed", cause)
+
+
+def node_silent(state: State, event: NodeSilent) -> None:
+    if event.node not in state.nodes:
+        raise InvalidEvent(unknown_name("node", event.node, state.nodes))
+    node = state.nodes[event.node]
+    node.silent = event.silent
+    state.notes.freed.append(node)
+    _resized(state)
+
+
+def drain(state: State, node_ids: Iterable[str], leaving: bool) -> None:
     """Nodes chosen by provisioning take no new work, or take it again."""
     for node_id in node_ids:
-        state.nodes[node_id].draining = draining
+        state.nodes[node_id].leaving = leaving
         state.notes.freed.append(state.nodes[node_id])
     _resized(state)
 
 
 def _resized(state: State) -> None:
     state.resizes += 1
+    for node in state.nodes.values():
+        node.draining = node.leaving or node.silent
     active = [node for node in state.nodes.values() if not node.draining]
     state.total_slots = sum(node.spec.slots for node in active)
     _count_hosts(state)

@@ -44,22 +44,26 @@ class Piece(NamedTuple):
 
 
 class PieceLost(InputMissing):
-    """Rows that a task reads are gone with the place that held them."""
+    """Rows that a task reads are gone with the place that held them, or cannot be had from it.
 
-    def __init__(self, pieces: Iterable[Piece]) -> None:
+    `why` says more, where more is known.
+    """
+
+    def __init__(self, pieces: Iterable[Piece], why: str = "") -> None:
         lost = tuple(pieces)
         self.outputs = tuple(dict.fromkeys((piece.key, piece.holder) for piece in lost))
         """The key of each, with the place that held it."""
         self.keys = tuple(dict.fromkeys(key for key, _ in self.outputs))
         self.holders = tuple(dict.fromkeys(holder for _, holder in self.outputs))
         super().__init__(
-            f"rows of {', '.join(self.keys)} are gone from {', '.join(self.holders)}; "
-            "the tasks that made them must run again"
+            f"rows of {', '.join(self.keys)} are gone from {', '.join(self.holders)}"
+            f"{f' ({why})' if why else ''}; the tasks that made them must run again"
         )
+        self.why = why
 
     def __reduce__(self) -> tuple[Any, ...]:
         lost = [Piece(key, None, holder, 0, 0) for key, holder in self.outputs]
-        return type(self), (lost,)
+        return type(self), (lost, self.why)
 
 
 class Superseded(QueryCancelled):

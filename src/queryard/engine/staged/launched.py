@@ -35,23 +35,33 @@ class Launched:
         self._memory_bytes = memory_bytes
         self._open_node = open_node
         self._lock = threading.Lock()
+        # Held while the instance is opened: the pool may have to wait for memory, and launches can
+        # be stopped meanwhile.
+        self._opening = threading.Lock()
         self._closed = False
         self._open: _Opened | None = None
         self._launches: dict[int, Cancellation] = {}
 
     def node(self) -> StagedNode:
         """The node side of the query; raises `QueryCancelled` once it is cancelled or closed."""
-        with self._lock:
-            if self._closed:
-                raise QueryCancelled("cancelled")
-            if self._open is None:
-                with ExitStack() as opening:
-                    self._pool.lend(self._memory_bytes)
-                    opening.callback(self._pool.take_back, self._memory_bytes)
-                    # Half for the statements, half for the rows that pass between them.
-                    node = self._open_node(opening, self._memory_bytes // 2)
+        with self._opening:
+            with self._lock:
+                self._check_open()
+                if self._open is not None:
+                    return self._open.node
+            with ExitStack() as opening:
+                self._pool.lend(self._memory_bytes)
+                opening.callback(self._pool.take_back, self._memory_bytes)
+                # Half for the statements, half for the rows that pass between them.
+                node = self._open_node(opening, self._memory_bytes // 2)
+                with self._lock:
+                    self._check_open()
                     self._open = _Opened(node, opening.pop_all())
-            return self._open.node
+                    return node
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise QueryCancelled("cancelled")
 
     def cancellation(self, launch: int) -> Cancellation:
         """What stops the task of one launch; it is stopped already if the query is cancelled."""

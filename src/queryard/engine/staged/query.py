@@ -256,23 +256,7 @@ class StagedQuery:
         with self._lock:
             return self._graph.needed(self._outcomes)
 
-    def ready(self) -> tuple[TaskId, ...]:
-        """The tasks that are needed and find all their inputs."""
-        found = []
-        for task in self.needed():
-            try:
-                self.spec(task, 0)
-            except MissingRows:
-                continue
-            found.append(task)
-        return tuple(found)
-
     # --- the whole ------------------------------------------------------------------------------
-
-    @property
-    def tasks_done(self) -> int:
-        """How many tasks have an output."""
-        return len(self._outcomes)
 
     def result(self, exchange: Exchange) -> pa.RecordBatchReader:
         """The answer, with DuckDB's column names; all jobs must be done."""

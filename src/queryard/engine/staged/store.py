@@ -6,6 +6,8 @@ import itertools
 import shutil
 import tempfile
 import threading
+import weakref
+from collections import deque
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,6 +63,9 @@ class Store:
         self._own: Path | None = None
         self._entries: dict[Hashable, _Entry] = {}
         self._used = 0.0
+        # What is not held outside any more; added to without the lock, as things are freed
+        # anywhere, also under it.
+        self._freed: deque[int] = deque()
         self._spilled = 0
         self._numbers = itertools.count()
         self._lock = threading.Lock()
@@ -72,7 +77,7 @@ class Store:
     def memory_used_bytes(self) -> float:
         """Bytes in memory: of entries, of those being written, and what others reserved."""
         with self._lock:
-            return self._used
+            return self._counted()
 
     @property
     def spilled_bytes(self) -> int:
@@ -96,6 +101,19 @@ class Store:
         """What was reserved is not held any more."""
         with self._lock:
             self._used -= size_bytes
+
+    def count_until_freed(self, view: memoryview) -> None:
+        """Count bytes that are held outside of the store, until nothing holds them any more."""
+        weakref.finalize(view, self._freed.append, view.nbytes).atexit = False
+        self.reserve(view.nbytes)
+
+    def _counted(self) -> float:
+        """Bytes in memory by now; under the lock."""
+        while self._freed:
+            freed = self._freed.popleft()
+            if not self._closed:
+                self._used -= freed
+        return self._used
 
     # ------------------------------------------------------------------ out
 
@@ -181,7 +199,7 @@ class Store:
     def _make_room(self, growing: EntryWriter | None) -> None:
         """Write the largest entries to files until the rest fits; `growing` is the caller's."""
         with self._lock:
-            if self._used <= self.memory_bytes:
+            if self._counted() <= self.memory_bytes:
                 return
         with self._spilling:
             while (largest := self._largest(growing)) is not None:
@@ -195,7 +213,7 @@ class Store:
     def _largest(self, growing: EntryWriter | None) -> _Entry | None:
         """What to write to a file next; None if all fits, or nothing is left to write."""
         with self._lock:
-            if self._closed or self._used <= self.memory_bytes:
+            if self._closed or self._counted() <= self.memory_bytes:
                 return None
             held = [entry for entry in self._entries.values() if entry.batches and entry.bytes]
             if growing is not None and growing.entry.batches and growing.entry.bytes:

@@ -6,17 +6,15 @@ Names in the SQL of tasks are those of the plan: `in_J`, `x_J_S` and the names o
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import astuple, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import duckdb
 import pyarrow as pa
 
-from queryard.core.errors import InvalidRecord
 from queryard.core.model import Kind
 
 from .cancellation import Cancellation
@@ -25,9 +23,6 @@ from .instance import Build, TaskInstance
 
 if TYPE_CHECKING:
     from queryard.sql.planner.plan import StagedPlan
-
-VERSION = 1
-"""Of the form of specifications and outcomes; other versions are refused."""
 
 
 class Input(NamedTuple):
@@ -76,22 +71,6 @@ class TaskSpec:
         builds = tuple(build._replace(select=plan.unpacked(build.job)) for build in self.builds)
         return replace(self, sql=sql, builds=builds)
 
-    def to_bytes(self) -> bytes:
-        """The specification as JSON; what `ref` of its pieces holds must be plain."""
-        return _packed(self)
-
-    @classmethod
-    def from_bytes(cls, text: bytes) -> TaskSpec:
-        """Raises `InvalidRecord` where another version wrote it."""
-        found = _unpacked(cls, text)
-        found["inputs"] = tuple(Input(name, _pieces(rows)) for name, rows in found["inputs"])
-        found["builds"] = tuple(
-            Build(job, select, _pieces(rows), drop) for job, select, rows, drop in found["builds"]
-        )
-        key, partitions = found["output"]
-        found["output"] = Output(key, None if partitions is None else Partitions(*partitions))
-        return cls(**found)
-
 
 @dataclass(frozen=True, slots=True)
 class TaskOutcome:
@@ -104,15 +83,6 @@ class TaskOutcome:
     seconds: float
     fetch_s: float
     put_s: float
-
-    def to_bytes(self) -> bytes:
-        return _packed(self)
-
-    @classmethod
-    def from_bytes(cls, text: bytes) -> TaskOutcome:
-        found = _unpacked(cls, text)
-        found["pieces"] = _pieces(found["pieces"])
-        return cls(**found)
 
 
 def run_task(
@@ -198,30 +168,3 @@ def _registered(
     finally:
         for name in names:
             cursor.unregister(name)
-
-
-# ------------------------------------------------------------------------ as bytes
-
-
-def _packed(value: TaskSpec | TaskOutcome) -> bytes:
-    return json.dumps([VERSION, *astuple(value)], separators=(",", ":")).encode()
-
-
-def _unpacked(kind: type[TaskSpec | TaskOutcome], text: bytes) -> dict[str, Any]:
-    version, *values = json.loads(text)
-    if version != VERSION:
-        raise InvalidRecord(
-            f"a {kind.__name__} of version {version!r}, where only version {VERSION} is known; "
-            "run the same release of Queryard on every node"
-        )
-    names = [field.name for field in fields(kind)]
-    return dict(zip(names, map(_frozen, values), strict=True))
-
-
-def _pieces(found: tuple[tuple[Any, ...], ...]) -> tuple[Piece, ...]:
-    return tuple(Piece(*piece) for piece in found)
-
-
-def _frozen(value: Any) -> Any:
-    """Lists, as JSON has them, become tuples."""
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value

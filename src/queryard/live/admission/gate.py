@@ -30,7 +30,8 @@ class Gate:
 
     def __init__(self, limits: Limits, tenants: Mapping[str, Limits], slots: int) -> None:
         self._limits = {ALL: limits, **tenants}
-        self._slots = slots
+        # How many there are; on a cluster it changes.
+        self.slots = slots
         # Whether no query starts, although slots are free.
         self.paused = False
         self._waiting: Counter[str] = Counter()
@@ -52,18 +53,18 @@ class Gate:
     def wait_limit_at_risk_s(self, request: QueryRequest) -> float | None:
         """The smallest limit on a query's wait, if the work ahead may take longer; else None."""
         given = [limits.wait_s for _, limits in self._of(request) if limits.wait_s is not None]
-        return min(given) if given and self._expected_work_s() / self._slots > min(given) else None
+        return min(given) if given and self._expected_work_s() / self.slots > min(given) else None
 
     def check(self, request: QueryRequest, wait_s: float) -> None:
         """Raise `Refused` if a query that would wait `wait_s` exceeds a limit."""
         # Queries that will get a free slot have not begun yet, but do not count as waiting.
-        idle = max(0, self._slots - (len(self._inside) - len(self._waiters)))
+        idle = max(0, self.slots - (len(self._inside) - len(self._waiters)))
         idle = 0 if self.paused else idle
         for name, limits in self._of(request):
             owner = f"tenant {name!r}" if name else "the session"
             waiting = max(0, self._waiting[name] - idle)
             if limits.waiting is not None and waiting >= limits.waiting > 0:
-                next_s = self._expected_work_s() / self._slots / max(waiting, 1)
+                next_s = self._expected_work_s() / self.slots / max(waiting, 1)
                 limits.refuse_waiting(owner, waiting, next_s)
             limits.check(owner, wait_s, request.memory_bytes or 0)
 

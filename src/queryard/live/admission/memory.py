@@ -65,6 +65,10 @@ class Reservations:
     """What queries reserve of the memory of one host."""
 
     def __init__(self, pool_bytes: int) -> None:
+        self.follow(pool_bytes)
+
+    def follow(self, pool_bytes: int) -> None:
+        """From now on one host has so much for queries."""
         self.pool_bytes = pool_bytes
         self.usual_bytes = reservation(None, pool_bytes)
 

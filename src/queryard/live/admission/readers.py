@@ -7,7 +7,8 @@ class SlowReaders:
     """A slow reader pauses its query, until another query waits for the memory it reserves."""
 
     def __init__(self, pool_bytes: int) -> None:
-        self._pool_bytes = pool_bytes
+        # What there is for queries; on a cluster it changes.
+        self.pool_bytes = pool_bytes
         # Queries with slow readers.
         self._paused: set[str] = set()
         # Of all active queries, those that wait for memory included.
@@ -16,7 +17,7 @@ class SlowReaders:
     @property
     def is_crowded(self) -> bool:
         """Whether a query waits for memory."""
-        return self.reserved_bytes > self._pool_bytes
+        return self.reserved_bytes > self.pool_bytes
 
     def reserve(self, memory_bytes: int) -> list[str]:
         """A query is about to reserve memory, or wait for it; the queries that must spill."""

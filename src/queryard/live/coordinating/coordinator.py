@@ -72,6 +72,7 @@ class Coordinator:
         self._ledger = Ledger(kernel, gate, reservations, width, spreads)
         self._guarantee_unmet = False
         self._most_nodes = 0
+        self._resizes = 0
         self._running = running = RunningQueries(self._ledger)
         self._ending = ending = Ending(self._ledger)
         self._intake = intake = Intake(self._ledger, running, ending)
@@ -139,9 +140,26 @@ class Coordinator:
             for command in self.kernel.handle(*events):
                 self._execute(command)
             self._intake.resume()
+        if ledger.spreads:
+            self._follow_cluster()
         self._note_unmet_guarantees()
         self._most_nodes = max(self._most_nodes, len(self.kernel.state.nodes))
         return ledger.taken()
+
+    def _follow_cluster(self) -> None:
+        """Nodes came or went: what one query can use and reserve, and what is waited for, follow.
+
+        While there are none, what was known of them stays.
+        """
+        state, ledger = self.kernel.state, self._ledger
+        if state.resizes == self._resizes or not state.total_slots:
+            return
+        self._resizes = state.resizes
+        self.gate.slots = state.total_slots
+        ledger.runs.width = max(1, state.host_slots)
+        pool_bytes = int(min(host.memory_bytes for host in state.hosts.values()))
+        ledger.reservations.follow(pool_bytes)
+        ledger.readers.pool_bytes = pool_bytes
 
     def _note_unmet_guarantees(self) -> None:
         """Tell the backend when a waiting tenant falls below its guarantee, and when none is.
