@@ -83,7 +83,7 @@ def test_handles_and_results_are_of_the_same_kinds(both: tuple[Any, Any]) -> Non
         asked = "SELECT count(*) AS n FROM numbers"
         handle = qy.submit(asked, keep="1 min")
         handle.gather(1, 1 << 20)
-        handle.wait_for_rows(10, 30.0)
+        handle.gather(10, 1 << 20, 30.0)
         answer = handle.result(30)
         rows = answer.fetchall()
         handle.wait(30)

@@ -187,13 +187,11 @@ class RemoteHandle:
             response, self._response = self._response, None
             return self._rows.stream or self._rows.start(response)
 
-    def gather(self, rows: int, size_bytes: int) -> None:
-        """Wait until so many rows have come, or bytes wait to be read, or no more will come."""
-        self._reading().gather(rows, size_bytes)
-
-    def wait_for_rows(self, rows: int, timeout_s: float) -> None:
-        """Wait for all rows, or for so many of them; at most so long."""
-        self._reading().wait_for_end(rows, timeout_s)
+    def gather(self, rows: int, size_bytes: int, timeout_s: float | None = None) -> None:
+        """Wait until so many rows have come, or bytes wait to be read, or no more will come; at
+        most so long.
+        """
+        self._reading().gather(rows, size_bytes, timeout_s)
 
     def wait(self, timeout: float | str | None = None) -> bool:
         """Wait until the query has ended; True if it has. Its rows must be read meanwhile."""
