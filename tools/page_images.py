@@ -148,7 +148,7 @@ def controls(photos: Photographer) -> None:
     with photos.view("controls") as page:
         page.get_by_label("reason").fill("the end of the quarter")
         weight = page.get_by_label("weight of analysts", exact=True)
-        weight.fill("3")
+        weight.fill(f"{float(weight.input_value()) + 1:g}")  # what an earlier run has set stays
         weight.press("Enter")
         page.locator(".notice.good", has_text="analysts").wait_for()
         page.mouse.click(5, 400)
