@@ -72,6 +72,7 @@ def test_a_statement_is_watched_to_its_end_although_the_connection_is_lost(page,
     page.get_by_role("button", name="Cancel", exact=True).wait_for(state="hidden")
 
 
+@pytest.mark.long
 def test_a_statement_that_is_sent_without_a_connection_runs_once_it_is_back(page, server):
     go(page, "sql")
     page.get_by_label("SQL statement").fill("SELECT 6 * 7 AS answer")
