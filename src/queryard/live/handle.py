@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import weakref
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any
 
@@ -154,6 +154,10 @@ class Handle:
     def ended(self) -> bool:
         """Whether it is over, well or not."""
         return self._ticket.ended
+
+    def when_gathered(self, rows: int, size_bytes: int, call: Callable[[], None]) -> None:
+        """Call something short once `gather` would return, from any thread."""
+        self._ticket.output.when_gathered(rows, size_bytes, call)
 
     def _ipython_display_(self) -> None:
         """In a notebook: its progress, then its first rows; an interrupt cancels it."""

@@ -259,6 +259,14 @@ class ResultStream:
                     left.append((rows, size_bytes, enough))
             self._gathering = left
 
+    def when_gathered(self, rows: int, size_bytes: int, call: Callable[[], None]) -> None:
+        """Call something short once `gather` would return; at once if it would now."""
+        with self._changed:
+            if not self._has_gathered(rows, size_bytes):
+                self._gathering.append((rows, size_bytes, _Call(call)))
+                return
+        call()
+
     def schema(self, timeout_s: float | None = None) -> Any:
         """Wait for the columns; raises the query's error."""
         with self._changed:
@@ -349,6 +357,18 @@ class ResultStream:
             if self._file.batches:
                 self._account.let_go(self._file.size_bytes, in_memory=False)
             self._file.remove()
+
+
+class _Call(threading.Event):
+    """Something that is called when the event is set."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        super().__init__()
+        self._call = call
+
+    def set(self) -> None:
+        super().set()
+        self._call()
 
 
 def without(calls: list[Callable[[], None]], call: Callable[[], None]) -> None:

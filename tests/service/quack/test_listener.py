@@ -199,6 +199,25 @@ def test_several_threads_fetch_at_once(server, client):
     assert [row for rows in found for row in rows] == [(i,) for i in range(1_000_000)]
 
 
+def test_statements_of_one_connection_come_one_after_another(server, client):
+    """Also where several threads of a client send them, and some fail."""
+
+    def ask(thread):
+        own = Client.__new__(Client)
+        own.http, own.id = http.client.HTTPConnection("127.0.0.1", server.port), client.id
+        for number in range(thread, 80, 4):
+            if number % 10 == 3:
+                with pytest.raises(Refused, match="no such row"):
+                    own.prepare(f"SELECT error('no such row {number}')")
+            else:
+                assert own.prepare(f"SELECT {number}").rows == [(number,)]
+        own.http.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(ask, range(4)))
+    assert not server.listener.sessions.find(client.id).busy
+
+
 def test_a_statement_closes_the_result_before_it(server, client):
     reply = client.prepare("SELECT i FROM range(10_000_000) r(i)")
     assert reply.more

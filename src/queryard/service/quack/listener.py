@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib.metadata import version
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from queryard.core.errors import QueryardError
 
@@ -28,7 +28,7 @@ from . import envelope
 from .envelope import Kind, read_head, read_hello
 from .errors import QuackError
 from .requests import Disconnect
-from .session import Session
+from .session import Session, Waiting
 from .sessions import Sessions
 from .versions import NEWEST, agreed
 from .wire import Reader
@@ -40,6 +40,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 T = TypeVar("T")
+Work = Callable[[Callable[[Waiting], None]], list[Any] | None]
 
 _MEDIA = b"application/vnd.duckdb"
 # Replies go out in parts, so that a client that takes none is noticed.
@@ -162,38 +163,52 @@ class QuackListener:
         session.came_over = connection
         connection.on_lost = partial(self._lost, session, connection)
 
-        def work() -> list[Any]:
+        def work(tell: Callable[[Waiting], None]) -> list[Any] | None:
             request = session.codec.read(head, reader)
             assert not isinstance(request, Disconnect), "it was answered"
-            return session.handle(request)
+            return session.handle(request, tell)
 
         try:
-            return await self._in_thread(work)
+            found = await self._soon(work)
+            if not isinstance(found, Waiting):
+                return found
+            quick = found.quick()
+            return await self._in_thread(found.reply) if quick is None else quick
         except asyncio.CancelledError:
             session.abandon()
             raise
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        """What blocks; as `run_in_executor`, for half of what that costs."""
-        loop = asyncio.get_running_loop()
-        answered: asyncio.Future[T] = loop.create_future()
+        """What blocks."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
-        def settle(found: T | None, error: BaseException | None) -> None:
+    async def _soon(self, work: Work) -> list[Any] | Waiting:
+        """The reply of something that blocks, or what makes one: the first that a thread tells.
+
+        It costs half of `run_in_executor`, and the thread need not wait for a query.
+        """
+        loop = asyncio.get_running_loop()
+        answered: asyncio.Future[list[Any] | Waiting] = loop.create_future()
+
+        def settle(found: list[Any] | Waiting | BaseException) -> None:
             if answered.done():  # it is not waited for any more
-                return
-            if error is None:
-                answered.set_result(cast(T, found))
+                if isinstance(found, Waiting):
+                    found.drop()
+            elif isinstance(found, BaseException):
+                answered.set_exception(found)
             else:
-                answered.set_exception(error)
+                answered.set_result(found)
+
+        def tell(found: list[Any] | Waiting | BaseException) -> None:
+            with contextlib.suppress(RuntimeError):  # the event loop is closed, and all with it
+                loop.call_soon_threadsafe(settle, found)
 
         def run() -> None:
-            found, problem = None, None
             try:
-                found = work()
+                if (reply := work(tell)) is not None:
+                    tell(reply)
             except BaseException as error:
-                problem = error
-            with contextlib.suppress(RuntimeError):  # the event loop is closed
-                loop.call_soon_threadsafe(settle, found, problem)
+                tell(error)
 
         self._threads.submit(run)
         return await answered

@@ -9,6 +9,7 @@ import contextlib
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -40,6 +41,8 @@ _LOSES = "TIME WITH TIME ZONE"
 # Rows on their way into a table.
 _APPENDED = "queryard appended"
 _TENANT = "queryard.tenant"
+# Rows that are made into a reply in a moment.
+_FEW_ROWS, _FEW_BYTES = 2048, 64 << 10
 # The longest wait for a token that sends more statements than it may.
 _MOST_WAIT_S = 1.0
 
@@ -64,27 +67,41 @@ class Session:
         self._told: Attachable | None = None
         self._current: Attachable | None = None
         self._is_lossless = False
+        # The first reply has so many rows: until they are there, nothing is to be done.
+        self._first_count = FIRST_CHUNKS * codec.chunk_rows + 1
         self._settings = Settings()
         self._counting = threading.Lock()
 
     # --- for the listener ------------------------------------------------------------------------
 
-    def handle(self, request: Prepare | Fetch | Append) -> list[Any]:
-        """The reply to a request, in pieces; it blocks until there is one."""
+    def handle(
+        self, request: Prepare | Fetch | Append, tell: Callable[[Waiting], None]
+    ) -> list[Any] | None:
+        """The reply to a request, in pieces; it blocks until there is one.
+
+        A statement that only reads is not waited for: there is no reply yet, and once its first
+        rows have come, some thread calls `tell` with what makes one.
+        """
         with self._counting:
             self._requests += 1
+        reply: list[Any] | None = []
         try:
             match request:
                 case Prepare(sql):
-                    return self._prepare(sql)
+                    reply = self._prepare(sql, tell)
                 case Fetch(result):
-                    return self._fetch(result)
+                    reply = self._fetch(result)
                 case Append():
-                    return self._append(request)
+                    reply = self._append(request)
         finally:
-            with self._counting:
-                self._requests -= 1
-            self.used_s = time.monotonic()
+            if reply is not None:
+                self._handled()
+        return reply
+
+    def _handled(self) -> None:
+        with self._counting:
+            self._requests -= 1
+        self.used_s = time.monotonic()
 
     @property
     def busy(self) -> bool:
@@ -129,27 +146,51 @@ class Session:
 
     # --- statements ------------------------------------------------------------------------------
 
-    def _prepare(self, sql: str) -> list[Any]:
-        with self._working:
+    def _prepare(self, sql: str, tell: Callable[[Waiting], None]) -> list[Any] | None:
+        self._working.acquire()
+        reply: list[Any] | None = []
+        try:
+            reply = self._begun(sql, tell)
+        finally:
+            if reply is not None:
+                self._working.release()
+        return reply
+
+    def _begun(self, sql: str, tell: Callable[[Waiting], None]) -> list[Any] | None:
+        self.drop_rows()
+        if is_question(sql):
+            self.client.count(sql)
+            self._refresh()
+            self._told = attachable = self._attachable()
+            return self._whole(attachable.answer(sql))
+        sql, shown, changed = self._set(sql)
+        if not sql and (shown or changed):
+            return self._settled(shown)
+        scan = self._scan(sql)
+        sql = sql if scan is None else scan.sql
+        statements = classify(sql) if sql.strip() else []
+        if len(statements) == 1 and statements[0].reads:
+            waiting = Waiting(self, self._enter(statements[0].sql), scan)
+            waiting.handle.when_gathered(self._first_count, MOST_BYTES, lambda: tell(waiting))
+            return None
+        return self.first_rows(self._answer(statements), scan)
+
+    def first_rows(self, answer: Answer, scan: Scan | None) -> list[Any]:
+        """The reply to a statement."""
+        if scan is not None:
+            self._check_unchanged(scan, answer)
+        rows = Rows(self.codec, answer, uuid.uuid4().int)
+        reply = rows.first()
+        self._rows = rows
+        if self._gone:  # meanwhile
             self.drop_rows()
-            if is_question(sql):
-                self.client.count(sql)
-                self._refresh()
-                self._told = attachable = self._attachable()
-                return self._whole(attachable.answer(sql))
-            sql, shown, changed = self._set(sql)
-            if not sql and (shown or changed):
-                return self._settled(shown)
-            scan = self._scan(sql)
-            answer = self._answer(sql if scan is None else scan.sql)
-            if scan is not None:
-                self._check_unchanged(scan, answer)
-            rows = Rows(self.codec, answer, uuid.uuid4().int)
-            reply = rows.first()
-            self._rows = rows
-            if self._gone:  # meanwhile
-                self.drop_rows()
-            return reply
+        return reply
+
+    def done(self) -> None:
+        """A statement that was waited for has its reply, or needs none."""
+        self._running = None
+        self._working.release()
+        self._handled()
 
     def _set(self, sql: str) -> tuple[str, list[tuple[str, str]], list[str]]:
         """Change the settings that a text begins with; all of them or none."""
@@ -214,9 +255,8 @@ class Session:
         chunks = [chunk for batch in table.to_batches() for chunk in columns.chunks(batch)]
         return columns.prepared(chunks, uuid.uuid4().int, more=False)
 
-    def _answer(self, sql: str) -> Answer:
+    def _answer(self, statements: list[Classified]) -> Answer:
         """Run all statements of a text: the first with rows answers, else the last."""
-        statements = classify(sql) if sql.strip() else []
         if not statements:
             raise QuackError("Query did not return any columns")
         found: Answer | None = None
@@ -235,25 +275,33 @@ class Session:
         if not repeats and gives_rows(statement):
             self._lose_nothing()
         answer = self._submit(statement.sql)
-        if not self._is_lossless and any(_LOSES in kind for kind in answer.types):
-            answer.close()
-            self._lose_nothing()
-            answer = self._submit(statement.sql)
-        return answer
+        return self.again(answer, statement.sql) if self.loses(answer) else answer
+
+    def loses(self, answer: Answer) -> bool:
+        """Whether an answer lacks something of what DuckDB has."""
+        return not self._is_lossless and any(_LOSES in kind for kind in answer.types)
+
+    def again(self, answer: Answer, sql: str) -> Answer:
+        """The whole answer to a statement whose answer lacks something."""
+        answer.close()
+        self._lose_nothing()
+        return self._submit(sql)
 
     def _lose_nothing(self) -> None:
         if not self._is_lossless:
             self.client.client.with_instance(lambda instance: instance.adopt(_LOSSLESS))
             self._is_lossless = True
 
+    def _enter(self, sql: str) -> Handle:
+        self._running = handle = self.client.submit(sql, **query_options(self._settings.values))
+        if self._gone:  # meanwhile
+            handle.cancel()
+        return handle
+
     def _submit(self, sql: str) -> Answer:
-        handle = self.client.submit(sql, **query_options(self._settings.values))
-        self._running = handle
         try:
-            if self._gone:  # meanwhile
-                handle.cancel()
-            # The first reply has so many: until they are there, nothing is to be done here.
-            handle.gather(FIRST_CHUNKS * self.codec.chunk_rows + 1, MOST_BYTES)
+            handle = self._enter(sql)
+            handle.gather(self._first_count, MOST_BYTES)
             return handle.result()
         finally:
             self._running = None
@@ -291,3 +339,38 @@ class Session:
                 if error.retry_after_s is None or self._gone:
                     raise
                 time.sleep(min(error.retry_after_s, _MOST_WAIT_S))
+
+
+class Waiting:
+    """A statement whose first rows have come; `quick` or `reply`, or `drop`, end it."""
+
+    def __init__(self, session: Session, handle: Handle, scan: Scan | None) -> None:
+        self._session = session
+        self._scan = scan
+        self.handle = handle
+
+    def quick(self) -> list[Any] | None:
+        """The reply, if that takes a moment."""
+        try:
+            answer = self.handle.result()
+            if self._session.loses(answer) or not answer.is_small(_FEW_ROWS, _FEW_BYTES):
+                return None
+        except BaseException:
+            self.drop()
+            raise
+        return self.reply()
+
+    def reply(self) -> list[Any]:
+        """The reply; it blocks."""
+        session = self._session
+        try:
+            answer = self.handle.result()
+            if session.loses(answer):
+                answer = session.again(answer, self.handle.sql)
+            return session.first_rows(answer, self._scan)
+        finally:
+            self.drop()
+
+    def drop(self) -> None:
+        """Free the session for its next statement."""
+        self._session.done()
