@@ -18,6 +18,7 @@ from queryard.history import (
     migrations,
     opening,
     schema,
+    writing,
 )
 
 FILES = Path(__file__).parent / "files"
@@ -97,7 +98,11 @@ def test_a_file_of_every_version_is_read_where_nothing_can_be_written(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_file_of_every_version_is_written_to(file: Path, version: int) -> None:
+def test_a_file_of_every_version_is_written_to(
+    file: Path, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # All of the tidying before the end, however slow the machine is.
+    monkeypatch.setattr(writing, "TIDY_PART_S", 60.0)
     _written_by(version, file)
     record(file, "new", queries=2)
     assert _version(file) == migrations.VERSION
