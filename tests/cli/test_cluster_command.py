@@ -13,6 +13,7 @@ NODE = {
     "objects": 0,
     "cached": {},
     "draining": False,
+    "silent": False,
     "silent_s": 0.0,
     "running": ["q7"],
 }
@@ -21,6 +22,11 @@ NODE = {
 def test_a_node_with_what_runs_there():
     found = _line(NODE)
     assert found == "n1 at 10.0.0.5: 1 of 4 slots in use, 8.0 GB for queries, runs q7"
+
+
+def test_a_node_that_does_not_answer():
+    found = _line({**NODE, "silent": True, "silent_s": 4.2})
+    assert "has not answered for 4 s" in found
 
 
 def test_tables_in_caches_the_most_first():

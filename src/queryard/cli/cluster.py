@@ -10,8 +10,6 @@ from queryard.core.readable import several
 
 from .open_sessions import Data, ask_all
 
-# A node that has been silent for longer gets no work until it answers.
-SUSPECT_S = 3.0
 # Of so many tables it is said what a node has in its caches.
 MOST_TABLES = 4
 
@@ -50,7 +48,7 @@ def _line(node: dict[str, Any]) -> str:
         parts.append(f"has read {', '.join(read[:MOST_TABLES])}{more}")
     if node["draining"]:
         parts.append("takes no new work")
-    if node["silent_s"] > SUSPECT_S:
+    if node["silent"]:
         parts.append(f"has not answered for {node['silent_s']:.0f} s")
     if node["running"]:
         parts.append(f"runs {', '.join(node['running'])}")

@@ -137,6 +137,8 @@ class NodeGlance(NamedTuple):
     running: tuple[str, ...]
     cached: Mapping[str, tuple[int, int]] = MappingProxyType({})
     """By table: how many of its splits the node has read last, and how many there are."""
+    silent: bool = False
+    """Whether it has not answered for a while: it takes no new work until it does."""
 
 
 class SessionNodes(NamedTuple):

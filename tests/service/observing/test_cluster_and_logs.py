@@ -41,13 +41,17 @@ REFUSED = ("node 5be1a077 at 10.0.0.7: it has duckdb 2.0.1 in place of 2.0.0",)
 
 
 def test_nodes_that_do_not_answer_are_suspect_and_drained_ones_told():
-    nodes = [NodeGlance(name, name, name == "c", 2, 1, 1.0, 9e8, 1e8, 0.0, ()) for name in "abc"]
+    cached = {"orders": (6, 8)}
+    nodes = [
+        NodeGlance(name, name, name == "c", 2, 1, 1.0, 9e8, 1e8, 0.0, (), cached, name == "b")
+        for name in "abc"
+    ]
     view = ClusterView(50.0, tuple(nodes), {})
     found = cluster_document(view, "ray", lambda query: True, True, NOTES, REFUSED)
     models.Cluster.model_validate(found)
     assert [node["state"] for node in found["nodes"]] == ["up", "suspect", "draining"]
     assert found["nodes"][0]["free_bytes"] == 800_000_000
-    assert found["nodes"][0]["caches"] == {"task_outputs": 14}
+    assert found["nodes"][0]["caches"] == {"task_outputs": 14, "splits_read": "orders 6 of 8"}
     assert [node["where"] for node in found["nodes"]] == ["10.0.0.5", "10.0.0.6", None]
     assert found["refused"] == list(REFUSED)
 

@@ -137,7 +137,7 @@ def cluster(ledger: Ledger, now_s: float) -> ClusterView:
             NodeGlance(
                 name=node.id,
                 host=node.host,
-                draining=node.draining,
+                draining=node.leaving,
                 slots=node.spec.slots,
                 busy=node.spec.slots - node.free,
                 speed=node.spec.map_speed,
@@ -148,6 +148,7 @@ def cluster(ledger: Ledger, now_s: float) -> ClusterView:
                 since_s=node.since_s,
                 running=tuple(running[node.id]),
                 cached=cached.get(node.id, {}),
+                silent=node.silent,
             )
             for node in state.nodes.values()
         ),

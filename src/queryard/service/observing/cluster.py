@@ -12,8 +12,6 @@ from queryard.live.overview import ClusterView, NodeGlance
 
 from .clock import WallClock
 
-# A node that has not answered for longer may be lost.
-SUSPECT_S = 3.0
 NO_NOTES: Mapping[str, NodeNote] = {}
 
 
@@ -59,15 +57,18 @@ def _node(
     caches: Mapping[str, Any],
     note: NodeNote,
 ) -> dict[str, Any]:
-    is_suspect = note.silent_s > SUSPECT_S
-    held = {"task_outputs": note.objects} if note.objects else {}
+    held: dict[str, Any] = {"task_outputs": note.objects} if note.objects else {}
+    if is_admin and node.cached:
+        held["splits_read"] = ", ".join(
+            f"{table} {some} of {all_}" for table, (some, all_) in node.cached.items()
+        )
     is_bounded = math.isfinite(node.memory_bytes)
     shown = [query for query in node.running if sees(query)]
     return {
         "name": node.name,
         "host": node.host,
         "where": note.where if is_admin and note.where else None,
-        "state": "suspect" if is_suspect else "draining" if node.draining else "up",
+        "state": "suspect" if node.silent else "draining" if node.draining else "up",
         "slots": node.slots,
         "busy": node.busy,
         "speed": node.speed,
