@@ -141,7 +141,7 @@ def test_what_queryard_itself_takes(call, place: Path) -> None:
 def test_export(call, place: Path, tmp_path: Path) -> None:
     ended = call("history", "--data", place, "--export", tmp_path / "out")
     assert ended.code == 0
-    assert "14 tables" in ended.out
+    assert "15 tables" in ended.out
     assert pq.read_table(tmp_path / "out" / "asked.parquet").num_rows == 5
 
 
