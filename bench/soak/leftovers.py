@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from queryard.engine.classify import forget_statements
 from queryard.engine.instance import Instance
-from queryard.engine.volatile import may_differ
+from queryard.engine.volatile import forget_volatile
 from queryard.live import Session
 
 # What allocators keep for themselves differs from time to time.
@@ -47,7 +47,7 @@ class Held:
 def held() -> Held:
     """After all garbage is gone, and what is remembered of earlier statements."""
     forget_statements()
-    may_differ.cache_clear()
+    forget_volatile()
     for _ in range(3):
         gc.collect()
     pa.default_memory_pool().release_unused()

@@ -74,6 +74,11 @@ _ENDINGS = (
 _known: Remembered[Classified, bool] = Remembered()
 
 
+def forget_volatile() -> None:
+    """Free what is remembered of earlier statements."""
+    _known.clear()
+
+
 def may_differ(statement: Classified) -> bool:
     """Whether it depends on chance, on the time, or on files that are no tables.
 

@@ -90,5 +90,6 @@ def _query(connection: sqlite3.Connection, session: str, number: int, rng: rando
             "foreseen_spread": None,
             "foreseen_by": "plan",
             "foreseen_part": "",
+            "table_bytes": None,
         },
     )
