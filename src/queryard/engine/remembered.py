@@ -5,10 +5,12 @@ Clients choose how long their statements are, up to megabytes, so a number of te
 
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 Found = TypeVar("Found")
@@ -19,6 +21,9 @@ LONGEST = 20_000
 """A text that is longer is not kept: it would push out many that come more often."""
 EACH = 100
 """What an entry counts beside its characters, so that there are not too many short ones."""
+
+
+_all: weakref.WeakSet[Remembered[Any, Any]] = weakref.WeakSet()
 
 
 class Remembered(Generic[Key, Found]):
@@ -40,6 +45,7 @@ class Remembered(Generic[Key, Found]):
         self._lock = threading.Lock()
         self._found: OrderedDict[Key, tuple[int, Found]] = OrderedDict()
         self.characters = 0
+        _all.add(self)
 
     def get(self, key: Key) -> Found | None:
         with self._lock:
@@ -79,3 +85,13 @@ class Remembered(Generic[Key, Found]):
     def _drop(self, key: Key) -> None:
         if (old := self._found.pop(key, None)) is not None:
             self.characters -= old[0]
+
+
+def _after_fork() -> None:
+    """In a child a lock may be held by a thread that it has not: every one has a new lock."""
+    for each in list(_all):
+        each._lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -193,6 +193,10 @@ class RemoteHandle:
         """
         self._reading().gather(rows, size_bytes, timeout_s)
 
+    def when_gathered(self, rows: int, size_bytes: int, call: Callable[[], None]) -> None:
+        """Call something short once `gather` would return, from any thread."""
+        self._reading().when_gathered(rows, size_bytes, call)
+
     def wait(self, timeout: float | str | None = None) -> bool:
         """Wait until the query has ended; True if it has. Its rows must be read meanwhile."""
         seconds = _seconds(timeout)

@@ -88,7 +88,8 @@ function keyOf(item, number) {
 
 const FOCUSABLE = "a, button, input, select, summary";
 
-// Where the focus is in a table: the key of the row, the cell, and which element of the cell.
+// Where the focus is in a table: the key of the row, the cell, and which element of the cell; a link
+// is known by its address, wherever it is in the cell by then.
 function placeOf(body, rows) {
   const cell = body.contains(document.activeElement) ? document.activeElement.closest("td") : null;
   if (cell === null) return null;
@@ -96,12 +97,15 @@ function placeOf(body, rows) {
     key: rows.find((each) => each.row === cell.parentNode)?.key,
     cell: [...cell.parentNode.children].indexOf(cell),
     number: [...cell.querySelectorAll(FOCUSABLE)].indexOf(document.activeElement),
+    address: document.activeElement.getAttribute("href"),
   };
 }
 
 function elementAt(rows, place) {
   const row = rows.find((each) => each.key === place?.key)?.row;
-  return row?.children[place.cell]?.querySelectorAll(FOCUSABLE)[place.number] ?? null;
+  const found = [...(row?.children[place.cell]?.querySelectorAll(FOCUSABLE) ?? [])];
+  if (place?.address) return found.find((each) => each.getAttribute("href") === place.address) ?? null;
+  return found[place?.number] ?? null;
 }
 
 export function choice(label, options, value, onchange) {
