@@ -335,6 +335,7 @@ def test_a_raylet_dies_and_another_node_joins(two_nodes, cluster, plain, cut_sma
     check(two_nodes, plain, 3, "staged")
 
 
+@pytest.mark.long
 def test_a_frozen_node_is_given_up_and_its_process_ends(two_nodes, plain, cut_small, monkeypatch):
     """It lives for Ray, and says nothing."""
     monkeypatch.setattr(members, "GIVE_UP_S", 6.0)

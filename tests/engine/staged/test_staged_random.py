@@ -61,7 +61,7 @@ def instance() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-@pytest.mark.parametrize("batch", some_of(range(BATCHES), 2))
+@pytest.mark.parametrize("batch", some_of(range(BATCHES), 1))
 def test_random_queries_give_duckdbs_answers(
     batch: int,
     catalog: Catalog,

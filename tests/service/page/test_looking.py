@@ -68,6 +68,7 @@ def portfolio(server):
         root.post(f"/v1/controls/{change}/undo", json={})
 
 
+@pytest.mark.long
 def test_decisions_are_shown_with_their_candidates_to_admins_only(
     browser, admin, server, portfolio, slow
 ):
