@@ -64,6 +64,7 @@ class _Actor:
         self.ray = ray
         self.node = node
         self.alive = True
+        self.died_of = "the actor is dead"
         self.place = ""
         self.freeing: threading.Thread | None = None
         self.puts: set[int] = set()
@@ -79,7 +80,7 @@ class _Actor:
         self.calls.add(answer)
         answer.add_done_callback(self.calls.discard)
         if not self.alive:
-            answer.set_exception(RayActorError("the actor is dead"))
+            answer.set_exception(RayActorError(self.died_of))
             return answer
         self.pools[group].submit(self._run, name, given, answer)
         return answer
@@ -91,9 +92,10 @@ class _Actor:
         except BaseException as error:
             _settle(answer, error)
         else:
-            _settle(answer, None if self.alive else RayActorError("it has died"), told)
+            _settle(answer, None if self.alive else RayActorError(self.died_of), told)
 
     def die(self, reason: str) -> None:
+        self.died_of = reason  # Ray names it to later calls, too
         self.alive = False
         for number in self.puts:
             self.ray.objects.pop(number, None)

@@ -99,7 +99,7 @@ def test_a_query_that_crashes_every_node_fails_and_the_nodes_stay(session, ray, 
     monkeypatch.setattr(NodeActor, "_lease", leasing)
     monkeypatch.setattr(NodeTasks, "run", running)
     with pytest.raises(
-        queryard.QueryFailed, match=r"was at 4 nodes when they were lost.*(Segmentation|dead)"
+        queryard.QueryFailed, match=r"was at 4 nodes when they were lost.*Segmentation"
     ):
         session.sql("SELECT sum(n) + 12345 FROM numbers", plan=plan).fetchall()
     assert len(crashed) == 4
