@@ -42,7 +42,7 @@ check: $(STAMP) ## lint, layout, types, imports and declared dependencies
 	$(BIN)/python -m tools.declared
 
 docs: $(STAMP) ## build the site of all documents, commands and the Python API into site/
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "open site/index.html"
 
 bench: $(STAMP) ## run the benchmarks

@@ -9,8 +9,8 @@ all queries are submitted at once: each *on submission*, then each from its *pla
 run; statistics are those that a session collects by itself in its first second. A factor of error
 is the larger of predicted over real and real over predicted.
 
-*Seen templates*: the first query of each template that has several is learnt, and the others are
-predicted. Errors count for those above 0.2 s.
+One predictor is asked, as in a session. *Seen templates*: it learns the first query of each
+template that has several, and predicts the others. Errors count for those above 0.2 s.
 
 The file has everything, so that a model can be fitted from it: what the prediction was made of
 (`features`), DuckDB's plan, and with `--profile` the rows and seconds of each operator as they
@@ -90,20 +90,17 @@ def asked(query: Query) -> QueryRequest:
 
 def predict(catalog: Catalog, queries: Sequence[Query]) -> list[Row]:
     """Predict every query on submission, then each from its plan; nothing runs."""
-    # A plan is kept for its template: queries of one template must not see each other's.
-    turns = turns_of(queries)
-    predictors = [Predictor(catalog, machine_rates()) for _ in range(max(turns) + 1)]
-    planners = [Planner(catalog) for _ in predictors]
+    predictor, planner = Predictor(catalog, machine_rates()), Planner(catalog)
     peer = _peer(catalog)
     rows = []
-    for turn, query in zip(turns, queries, strict=True):
+    for query in queries:
         began = time.thread_time()
-        first = predictors[turn].first(asked(query))
+        first = predictor.first(asked(query))
         spent_ms = (time.thread_time() - began) * 1e3
         row = Row(query.name, query.template, query.sql)
         row.expected_s["submission"], row.predicting_ms["submission"] = first.work_s, spent_ms
         rows.append(row)
-    for turn, row in zip(turns, track(rows, "planning", transient=True), strict=True):
+    for row in track(rows, "planning", transient=True):
         request = asked(Query(row.name, row.sql, row.template))
         # The first plan over a table reads its footer: on this side it is not measured.
         row.plan = _explained(peer, row.sql)
@@ -111,15 +108,14 @@ def predict(catalog: Catalog, queries: Sequence[Query]) -> list[Row]:
         _explained(peer, row.sql)
         row.predicting_ms["DuckDB's planning"] = (time.thread_time() - began) * 1e3
         began = time.thread_time()
-        refined = predictors[turn].refine(request)
+        refined = predictor.refine(request)
         row.predicting_ms["plan"] = (time.thread_time() - began) * 1e3
         row.expected_s["plan"] = row.expected_s["submission"] if refined is None else refined.work_s
-        found = planners[turn].features(request.statements[-1])
+        found = planner.features(request.statements[-1])
         row.features = None if found is None else dataclasses.asdict(found)
     peer.close()
-    for predictor, planner in zip(predictors, planners, strict=True):
-        predictor.close()
-        planner.close()
+    predictor.close()
+    planner.close()
     return rows
 
 

@@ -29,6 +29,10 @@ class Interval:
             return write(self.mean)
         return f"{write(self.mean)} ({write(self.low)} to {write(self.high)})"
 
+    def map(self, scale: Callable[[float], float]) -> Interval:
+        """On another scale that grows with this one, such as `math.exp` of logarithms."""
+        return Interval(scale(self.mean), scale(self.low), scale(self.high), self.seeds)
+
     def from_zero(self) -> Interval:
         """Of what is never negative, however much it spreads."""
         return replace(self, low=max(0.0, self.low))

@@ -1,13 +1,15 @@
 """Hooks of mkdocs: the pages of the site that do not lie in docs/.
 
 The documents at the root become pages of their own, and a page of all commands is made from their
-help. Links between documents are written for a reader of the checkout; here they are made to fit.
+help. Links between documents are written for a reader of the checkout; here they are made to fit,
+and a link to nothing is a warning, which `--strict` makes an error.
 """
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
+# Warnings below this name count for `--strict`.
+LOG = logging.getLogger("mkdocs.hooks.site")
 AT_THE_ROOT = {
     "README.md": "index.md",
     "ARCHITECTURE.md": "architecture.md",
@@ -24,6 +28,23 @@ AT_THE_ROOT = {
 }
 _LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]+)\]\((?P<target>[^)#\s]+)(?P<anchor>#[^)\s]+)?\)")
 _IMAGE = re.compile(r"!\[(?P<text>[^\]]*)\]\(docs/(?P<target>[^)]+)\)")
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """In the navigation a folder stands for its pages, so that a new one is there by itself."""
+    config.nav = [_opened(entry) for entry in config.nav or ()]
+    return config
+
+
+def _opened(entry: Any) -> Any:
+    if isinstance(entry, Mapping):
+        return {title: _opened(below) for title, below in entry.items()}
+    if isinstance(entry, list):
+        return [_opened(below) for below in entry]
+    if not entry.endswith("/"):
+        return entry
+    pages = sorted(file.name for file in (ROOT / "docs" / entry).glob("*.md"))
+    return [entry + page for page in sorted(pages, key=lambda page: page != "index.md")]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -36,7 +57,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Let links lead to pages; what is no page is named only."""
+    """Let links lead to pages; a file of the checkout that is no page is named only."""
     source = next((old for old, new in AT_THE_ROOT.items() if new == page.file.src_uri), None)
     place = Path("docs", page.file.src_uri) if source is None else Path(source)
     depth = page.file.src_uri.count("/")
@@ -53,6 +74,8 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
         elif place.parent == Path("docs") and files.get_file_from_path(target):
             uri = target
         else:
+            if not (ROOT / path).exists():
+                LOG.warning("%s: the link %s leads nowhere", place, found[0])
             return found["text"]
         return f"[{found['text']}]({'../' * depth}{uri}{found['anchor'] or ''})"
 
@@ -113,7 +136,7 @@ def _option(parameter: Any) -> str:
         names = f"`{(parameter.metavar or parameter.name).upper()}`"
     elif parameter.metavar:
         names += f" `{parameter.metavar}`"
-    text = " ".join((parameter.help or "").split()).replace("|", "\\|")
+    text = re.sub(r"([|\[\]])", r"\\\1", " ".join((parameter.help or "").split()))
     default = parameter.default
     if isinstance(default, str | int | float) and not isinstance(default, bool):
         text += f" Default: `{default}`."

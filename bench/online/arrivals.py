@@ -9,8 +9,7 @@ Gaps are in mean times of the exact queries alone. ReLAQS allots slots once per 
 mean exact time if that is less: on a smaller scale an epoch is as long a part of a query.
 
 From the same runs comes how far the scheduler's measure of progress is from the true error, and how
-far forecasts of it miss one and five answers ahead (`bench.online.progress`). Answers are one
-statement apart, which may have read several parts.
+far forecasts of it miss one and five parts ahead (`bench.online.progress`).
 """
 
 from __future__ import annotations
@@ -135,12 +134,15 @@ def reported(history: Path) -> dict[str, list[AnswerReported]]:
 
 
 def matched(reports: Sequence[AnswerReported], answers: Sequence[Told]) -> list[Report]:
-    """The reports of answers that were given, with their true errors."""
-    if not reports:
-        return []
-    parts = max(report.batch for report in reports)
-    errors = {round(answer.fraction * parts): answer.error for answer in answers}
-    return [Report(r.batch, r.change, errors[r.batch]) for r in reports if r.batch in errors]
+    """What was reported of each part, with the true errors of the answers that were given.
+
+    >>> reports = [AnswerReported(0.0, "q/j", 3, 0.1, 1.0, None, (1.0, 0.5))]
+    >>> matched(reports, [Told(1.0, 0.2, 1.0)])[1:]
+    [Report(part=2, change=0.5, error=None), Report(part=3, change=0.1, error=0.2)]
+    """
+    changes = [change for report in reports for change in (*report.before, report.change)]
+    errors = {round(answer.fraction * len(changes)): answer.error for answer in answers}
+    return [Report(n, change, errors.get(n)) for n, change in enumerate(changes, 1)]
 
 
 def bench(folder: Path, seeds: int, gaps: Sequence[float], slots: int) -> None:

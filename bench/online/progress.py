@@ -1,8 +1,9 @@
 """How well the scheduler's measure of progress stands for the true error, and how it is foretold.
 
 Progress is what policies for online queries go by (ReLAQS §4.4): 1 after the first answer, then how
-far an answer moved over the largest such move. The true error is relative to that of the first
-answer. Both are differences on the scale from 0 to 1.
+far the answer moved with each part over the largest such move. The true error is relative to that
+of the first answer; it is known after the parts where an answer was given. Both are differences on
+the scale from 0 to 1, and forecasts are one and five parts ahead.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ AHEAD = (1, 5)
 
 @dataclass(frozen=True)
 class Report:
-    """What a policy hears of an answer: parts read, how far it moved; and how wrong it was."""
+    """What a policy hears of a part: its number, how far the answer moved with it.
 
-    parts: int
+    `error` says how wrong the answer was; None where none was given.
+    """
+
+    part: int
     change: float
-    error: float
+    error: float | None
 
 
 @dataclass
@@ -37,23 +41,24 @@ class Misses:
         """One query's reports, in order.
 
         >>> misses = Misses()
-        >>> misses.add([Report(1, 1.0, 0.2), Report(2, 0.1, 0.1), Report(4, 0.05, 0.05)])
+        >>> misses.add([Report(1, 1.0, 0.2), Report(2, 0.1, 0.1), Report(3, 0.05, None)])
         >>> misses.metric, misses.ahead[5]
-        ([0.0, 0.5, 0.25], [])
+        ([0.0, 0.5], [])
         """
         if not reports or not reports[0].error:
             return
         progress = _progress([report.change for report in reports])
         for report, value in zip(reports, progress, strict=True):
-            true = min(1.0, report.error / reports[0].error)
-            self.metric.append(abs(value - true))
-        points = [(r.parts, p) for r, p in zip(reports, progress, strict=True)][1:]
+            if report.error is not None:
+                true = min(1.0, report.error / reports[0].error)
+                self.metric.append(abs(value - true))
+        points = [(r.part, p) for r, p in zip(reports, progress, strict=True)][1:]
         for known in range(1, len(points)):
             curve, _ = fit_curves(points[max(0, known - RECENT) : known])
             for ahead in AHEAD:
                 if known - 1 + ahead < len(points):
-                    parts, value = points[known - 1 + ahead]
-                    self.ahead[ahead].append(abs(min(1.0, curve(parts)) - value))
+                    part, value = points[known - 1 + ahead]
+                    self.ahead[ahead].append(abs(min(1.0, curve(part)) - value))
 
 
 def _progress(changes: Sequence[float]) -> list[float]:

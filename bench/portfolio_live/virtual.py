@@ -73,7 +73,7 @@ class VirtualRun:
 
 def fixed_run(name: str, objective: Objective, asked: Sequence[Request], seed: int) -> VirtualRun:
     """A load under one policy."""
-    return _Run(asked, seed, resolve_profile(name)).finish(objective)
+    return _VirtualSession(asked, seed, resolve_profile(name)).finish(objective)
 
 
 def portfolio_run(
@@ -86,12 +86,12 @@ def portfolio_run(
     """A load under a portfolio."""
     portfolio = read_portfolio({"portfolio": dict(document)})
     first = next(iter(portfolio.settings.candidates.values()))
-    run = _Run(asked, seed, first)
+    run = _VirtualSession(asked, seed, first)
     _Looks(run, portfolio, variant)
     return run.finish(objective)
 
 
-class _Run:
+class _VirtualSession:
     """A load on a simulated machine."""
 
     def __init__(self, asked: Sequence[Request], seed: int, profile: Mapping[str, Any]) -> None:
@@ -151,7 +151,7 @@ def _arrival(asked: Request, draw: Random) -> Arrival:
 class _Looks:
     """The thread and the worker of a portfolio, in virtual time."""
 
-    def __init__(self, run: _Run, portfolio: Portfolio, variant: Variant) -> None:
+    def __init__(self, run: _VirtualSession, portfolio: Portfolio, variant: Variant) -> None:
         settings = portfolio.settings
         if not variant.remembers:
             portfolio = Portfolio(settings, portfolio.document, portfolio.late_s, 0)

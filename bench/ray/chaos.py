@@ -38,7 +38,7 @@ from queryard.sql.catalog import open_catalog
 from queryard.workload import tpch
 
 from .left import Left, left_in
-from .nodes import Nodes, nodes
+from .nodes import Nodes, all_joined, nodes
 
 NODES = 3
 TENANTS = 8
@@ -199,6 +199,7 @@ def chaos(options: argparse.Namespace, console: Console) -> bool:
                 history=False,
                 statistics="off",
             ) as session:
+                all_joined(session, NODES)
                 asking = Asking(session, questions)
                 saturate_s = SATURATE_S / (2 if options.quick else 1)
                 asking.most_per_s(saturate_s / 2, options.seed)  # warms what is to be measured

@@ -20,8 +20,9 @@ from typing import Any, Literal
 import queryard
 from queryard.workload.tpch import TABLES, generate, query
 
-from .nodes import nodes
+from .nodes import all_joined, nodes
 
+NODES = 2
 PLANS: tuple[Literal["native", "staged"], ...] = ("native", "staged")
 FEW = (1, 3, 6, 9, 13, 18)
 
@@ -36,9 +37,10 @@ def main(given: Sequence[str] | None = None) -> None:
     shared: dict[str, Any] = {"memory": "2 GB", "history": False, "statistics": "off"}
     losses = []
     with (
-        nodes(1, 1) as cluster,
+        nodes(*[1] * NODES) as cluster,
         queryard.connect(folder, backend="ray", address=cluster.address, **shared) as session,
     ):
+        all_joined(session, NODES)
         for number in FEW if options.quick else range(1, 23):
             sql = query(number)
             seconds: dict[str, list[float]] = {plan: [] for plan in PLANS}

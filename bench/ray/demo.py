@@ -36,7 +36,7 @@ from queryard.sql.catalog import open_catalog
 from queryard.workload import tpch
 
 from .demo_figure import Mark, save_nodes_figure
-from .nodes import Nodes, nodes
+from .nodes import Nodes, all_joined, nodes
 
 NODES = 3
 SMALL = (6, 14, 12)
@@ -50,7 +50,7 @@ LIFE_S = 420.0
 
 
 @dataclass
-class Asked:
+class AnsweredQuery:
     """What came of one question."""
 
     tenant: str
@@ -66,7 +66,7 @@ class Load:
     session: queryard.Session
     small: Sequence[Question]
     large: Sequence[Question]
-    told: list[Asked] = field(default_factory=list)
+    told: list[AnsweredQuery] = field(default_factory=list)
     _over: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
 
@@ -102,7 +102,7 @@ class Load:
                 wrong = "" if question.is_answered_by(found) else "another answer than DuckDB's"
             except QueryardError as error:
                 wrong = str(error)
-            self.told.append(Asked(tenant, began_s, time.monotonic() - began_s, wrong))
+            self.told.append(AnsweredQuery(tenant, began_s, time.monotonic() - began_s, wrong))
 
 
 def main(given: Sequence[str] | None = None) -> None:
@@ -138,6 +138,7 @@ def demonstrate(options: argparse.Namespace, console: Console) -> bool:
                 history=history,
                 statistics="off",
             ) as session:
+                all_joined(session, NODES)
                 load = Load(session, small, large)
                 marks = _played(load, cluster, session, options.seconds, say)
             say("all processes of the cluster end")
@@ -196,7 +197,7 @@ def _played(
 
 
 def _closing(
-    told: Sequence[Asked],
+    told: Sequence[AnsweredQuery],
     run: RunRows,
     figure: Path,
     console: Console,

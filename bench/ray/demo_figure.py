@@ -14,12 +14,7 @@ from queryard.metrics.series import StepSeries
 CELLS = 120  # of the panel below: averages over short stretches
 ABSENT = "#F1F1F1"
 DPI = 130
-BESIDE: Mapping[str, Any] = {
-    "loc": "lower left",
-    "bbox_to_anchor": (1.0, 0.0),
-    "frameon": False,
-    "fontsize": 9,
-}
+TITLE: Mapping[str, Any] = {"loc": "left", "fontsize": 9.5}
 
 
 class Mark(NamedTuple):
@@ -41,7 +36,10 @@ class Held(NamedTuple):
 
 
 def save_nodes_figure(path: Path, run: RunRows, marks: Sequence[Mark]) -> None:
-    """Above a lane per node, in the colours of tenants; below the slots in use by tenant."""
+    """Above a lane per node, in the colours of tenants; below the slots in use by tenant.
+
+    The key beside them is that of both.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
@@ -76,6 +74,7 @@ def save_nodes_figure(path: Path, run: RunRows, marks: Sequence[Mark]) -> None:
             color=INK,
             fontsize=9,
         )
+    _key(figure, colours)
     figure.suptitle("Two tenants on a Ray cluster, one node of which is killed", fontsize=12)
     figure.savefig(path, dpi=DPI)
     pyplot.close(figure)
@@ -106,8 +105,6 @@ def _lanes(
     start_s: float,
     end_s: float,
 ) -> None:
-    from matplotlib.patches import Patch
-
     for row in run.nodes:
         lane = lanes[row.node.id]
         for low_s, high_s in (
@@ -129,12 +126,7 @@ def _lanes(
     axes.set_ylim(len(lanes) - 0.45, -0.55)
     axes.set_xlim(0, end_s - start_s)
     axes.set_yticks(range(len(lanes)), [f"node {place + 1}" for place in range(len(lanes))])
-    axes.set_title("The slot of each node", loc="left", fontsize=9.5, pad=18)
-    keys = [Patch(color=colour, label=tenant) for tenant, colour in colours.items()]
-    keys += [Patch(color=WASTED, label="lost with the node"), Patch(color=ABSENT, label="no node")]
-    axes.legend(
-        handles=keys, loc="lower left", bbox_to_anchor=(1.0, 0.0), frameon=False, fontsize=9
-    )
+    axes.set_title("Which tenant had the slot of each node", pad=18, **TITLE)
 
 
 def _in_use(
@@ -170,9 +162,22 @@ def _in_use(
         drawstyle="steps-post",
         color=INK,
         linewidth=1.2,
-        label="slots of the cluster",
     )
     axes.set_ylim(0, max(there.values, default=1) + 0.4)
-    axes.set_xlabel("seconds")
-    axes.set_ylabel("slots in use")
-    axes.legend(**BESIDE)
+    axes.set_xlabel("seconds since the first query")
+    axes.set_ylabel("slots")
+    axes.set_title("How many slots each tenant had, of those that were there", **TITLE)
+
+
+def _key(figure: Any, colours: Mapping[str, str]) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    keys: list[Any] = [Patch(color=colour, label=tenant) for tenant, colour in colours.items()]
+    keys += [
+        Patch(facecolor="white", edgecolor=INK, linewidth=0.6, label="free slot"),
+        Patch(color=WASTED, label="work lost with its node"),
+        Patch(color=ABSENT, label="node not in the cluster"),
+        Line2D([], [], color=INK, linewidth=1.2, label="slots of all nodes"),
+    ]
+    figure.legend(handles=keys, loc="outside right center", frameon=False, fontsize=9)

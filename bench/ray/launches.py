@@ -2,7 +2,7 @@
 
 There are two nodes of 16 slots. Shown is the processor time of the driver's process, with the
 kernel's decisions, as a share of a core at 200 launches per second; how many launches travel in one
-batch; and what a task weighs on the wire: its order there and its news back, as they travel.
+batch; and what a task weighs on the wire: its order there and its events back, as they travel.
 Targets: 20 % of a core, 1 KB.
 
 python -m bench.ray.launches [--rate 200] [--seconds 20] [--quick]: a minute.
@@ -27,10 +27,10 @@ import queryard
 import queryard.sql.planner
 from queryard.backends.ray import link as links
 from queryard.backends.ray import opening
-from queryard.backends.ray.messages import Made, Run
+from queryard.backends.ray.messages import Made, StartTask
 from queryard.backends.ray.packing import packed_each, unpacked
 
-from .nodes import nodes
+from .nodes import all_joined, nodes
 from .setting import SESSION, options, table
 from .sleeping import TASK_S, SleepingWorkplace
 
@@ -45,30 +45,30 @@ class Wire:
 
     def __init__(self) -> None:
         self.batches: list[tuple[int, int]] = []  # tasks in a batch of orders, and bytes
-        self.news: list[tuple[int, int]] = []
+        self.events: list[tuple[int, int]] = []
         links.packed_each = self._pack  # type: ignore[attr-defined]
         links.unpacked = self._unpack  # type: ignore[attr-defined]
 
     def _pack(self, orders: Any) -> Any:
         text, beside = packed_each(orders)
-        self.batches.append((sum(isinstance(order, Run) for order in orders), len(text)))
+        self.batches.append((sum(isinstance(order, StartTask) for order in orders), len(text)))
         return text, beside
 
     def _unpack(self, text: bytes, beside: Any) -> Any:
-        news = unpacked(text, beside)
-        self.news.append((sum(isinstance(each, Made) for each in news), len(text)))
-        return news
+        events = unpacked(text, beside)
+        self.events.append((sum(isinstance(each, Made) for each in events), len(text)))
+        return events
 
     def clear(self) -> None:
         self.batches.clear()
-        self.news.clear()
+        self.events.clear()
 
     @property
     def tasks(self) -> int:
         return sum(tasks for tasks, _ in self.batches)
 
     def bytes_per_task(self) -> float:
-        return sum(size for _, size in (*self.batches, *self.news)) / max(1, self.tasks)
+        return sum(size for _, size in (*self.batches, *self.events)) / max(1, self.tasks)
 
 
 def main(given: Sequence[str] | None = None) -> None:
@@ -94,6 +94,7 @@ def main(given: Sequence[str] | None = None) -> None:
         ) as ray,
         Progress() as progress,
     ):
+        all_joined(ray, len(NODES))
         ray.sql(SQL, plan="staged").fetchall()
         wire.clear()
         doing = progress.add_task("launches", total=seconds)

@@ -7,6 +7,7 @@ import logging
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 from queryard.backends.ray.cluster import SYSTEM_CONFIG
 from queryard.backends.ray.importing import import_on_loopback
 
-from .processes import Process, descendants, end
+from .processes import Process, children, descendants, end
 
 ROOT = Path(__file__).parents[2]
 STORE_BYTES = 160 << 20
@@ -26,6 +27,8 @@ FAST_HEALTH = {
     "health_check_failure_threshold": 3,
 }
 END_S = 20.0
+# Ray waits 30 s for a node that it starts, and cannot be told to wait longer.
+START_TRIES = 3
 
 
 class Nodes:
@@ -43,9 +46,25 @@ class Nodes:
         self._killed: set[Process] = set()
 
     def add(self, cpus: int) -> Any:
-        node = self._cluster.add_node(num_cpus=cpus, object_store_memory=self._store_bytes)
+        """Start a node; again if Ray gives up waiting for it, as it does on a busy machine."""
+        for tries_left in reversed(range(START_TRIES)):
+            before = children(os.getpid())
+            try:
+                node = self._cluster.add_node(num_cpus=cpus, object_store_memory=self._store_bytes)
+                break
+            except Exception:
+                self._end_half_started(children(os.getpid()) - before)
+                if not tries_left:
+                    raise
         self.alive.append(node)
         return node
+
+    def _end_half_started(self, started: set[Process]) -> None:
+        """Ray leaves what it has started of a node: it would be one more node later."""
+        for process in started:
+            for each in (process, *descendants(process.pid)):
+                each.kill()
+                self._killed.add(each)
 
     def kill(self, node: Any) -> None:
         """Kill a node and all its processes, by their ids, as if its machine lost its power."""
@@ -60,9 +79,24 @@ class Nodes:
         # What is left of it: files of its own, and processes of Ray's that watch it.
         self._cluster.remove_node(node, allow_graceful=False)
 
+    def kill_raylet(self, node: Any) -> None:
+        """Kill the raylet of a node and nothing else: what it has started ends as Ray lets it."""
+        raylet = node.all_processes["raylet"][0].process
+        self._killed |= descendants(raylet.pid)
+        self.alive.remove(node)
+        raylet.kill()
+        raylet.wait()
+
     def left_of_killed(self) -> list[str]:
         """The processes of killed nodes that still live."""
         return [process.command for process in self._killed if process.lives]
+
+
+def all_joined(session: Any, count: int) -> None:
+    """Wait until so many nodes take part: a session opens with those that join soon."""
+    until_s = time.monotonic() + 60.0
+    while len(session.host.backend.nodes) < count and time.monotonic() < until_s:
+        time.sleep(0.1)
 
 
 @contextlib.contextmanager

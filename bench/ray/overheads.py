@@ -25,7 +25,7 @@ from queryard.estimate import spreading
 from queryard.sql.catalog import canonical
 from queryard.sql.planner import physical
 
-from .nodes import nodes
+from .nodes import all_joined, nodes
 
 NODES = 2
 FILES = 64
@@ -49,6 +49,7 @@ def main(given: Sequence[str] | None = None) -> None:
         made(folder)
         shared: dict[str, Any] = {"memory": "1 GB", "history": False, "statistics": "off"}
         with queryard.connect(folder, backend="ray", address=cluster.address, **shared) as session:
+            all_joined(session, NODES)
             one_s = taken(session, "SELECT count(n) FROM one", "staged", times)
             native_s = taken(session, "SELECT count(n) FROM one", "native", times)
             many_s = taken(session, "SELECT count(n) FROM many", "staged", times)

@@ -42,7 +42,7 @@ from queryard.workload import tpch
 from tools.environment import Unavailable
 from tools.peers_environment import PEERS
 
-from .nodes import END_S, nodes
+from .nodes import END_S, all_joined, nodes
 from .peer_programs.asking import check, is_same
 from .processes import Process, descendants, end, off_loopback
 
@@ -239,6 +239,7 @@ def queryard_times(
             history=False,
         ) as session,
     ):
+        all_joined(session, NODES)
         session.sql("SELECT count(*) FROM nation").fetchall()
         alone_s: dict[str, list[float]] = {name: [] for name in texts}
         checks: dict[str, list[float]] = {}

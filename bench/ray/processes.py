@@ -52,17 +52,27 @@ def _stat(pid: int) -> _Stat | None:
 
 def descendants(pid: int) -> set[Process]:
     """All processes below one."""
-    children: dict[int, list[Process]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and (found := _stat(int(entry.name))) is not None:
-            children.setdefault(found.parent, []).append(Process(int(entry.name), found.began))
+    by_parent = _by_parent()
     below: set[Process] = set()
     left = [pid]
     while left:
-        for child in children.get(left.pop(), []):
+        for child in by_parent.get(left.pop(), []):
             below.add(child)
             left.append(child.pid)
     return below
+
+
+def children(pid: int) -> set[Process]:
+    """The processes that one has started itself."""
+    return set(_by_parent().get(pid, []))
+
+
+def _by_parent() -> dict[int, list[Process]]:
+    found: dict[int, list[Process]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and (stat := _stat(int(entry.name))) is not None:
+            found.setdefault(stat.parent, []).append(Process(int(entry.name), stat.began))
+    return found
 
 
 def stopped(pid: int) -> set[Process]:
@@ -92,8 +102,8 @@ def end(processes: Iterable[Process], patience_s: float) -> list[str]:
     return commands
 
 
-def off_loopback(pids: Iterable[int]) -> list[str]:
-    """The addresses other than 127.0.0.1 on which some listen, as the system writes them."""
+def listening(pids: Iterable[int]) -> list[str]:
+    """The addresses on which processes listen, as the system writes them."""
     sockets = set()
     for pid in pids:
         with contextlib.suppress(OSError):
@@ -106,10 +116,14 @@ def off_loopback(pids: Iterable[int]) -> list[str]:
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
             fields = line.split()
-            listens = fields[3] == "0A" and fields[9] in sockets
-            if listens and fields[1].partition(":")[0] not in _LOOPBACK:
+            if fields[3] == "0A" and fields[9] in sockets:
                 found.append(fields[1])
     return found
+
+
+def off_loopback(pids: Iterable[int]) -> list[str]:
+    """The addresses other than 127.0.0.1 on which processes listen."""
+    return [found for found in listening(pids) if found.partition(":")[0] not in _LOOPBACK]
 
 
 _LOOPBACK = (

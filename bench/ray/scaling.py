@@ -32,7 +32,7 @@ from queryard.engine.staged.query import StagedQuery
 from queryard.workload.tpch import query
 
 from .launches import SQL, numbers
-from .nodes import Nodes, nodes
+from .nodes import Nodes, all_joined, nodes
 from .setting import FEW, QUERIES, SESSION, options, table, tpch
 from .simulated import FREE, Costs, Load, grown, simulated
 from .sleeping import TASK_S, SleepingWorkplace
@@ -116,6 +116,7 @@ def _waited(cluster: Nodes, folder: Path, many: int) -> float:
     with queryard.connect(
         folder, backend="ray", address=cluster.address, memory="1 GB", **SESSION
     ) as session:
+        all_joined(session, many)
         session.sql(SQL, plan="staged").fetchall()
         seconds = []
         for _ in range(3):

@@ -14,7 +14,7 @@ from rich.progress import Progress
 
 import queryard
 
-from .nodes import nodes
+from .nodes import all_joined, nodes
 from .setting import FEW, QUERIES, SESSION, STORE_BYTES, compared, options, shown, tpch
 
 MOST = 1.35
@@ -33,6 +33,7 @@ def main(given: Sequence[str] | None = None) -> None:
         ) as ray,
         Progress() as progress,
     ):
+        all_joined(ray, NODES)
         pairs = compared(numbers, "staged", local, ray, times, progress)
     shown(f"staged, {NODES} nodes of one slot", pairs, MOST, "Ray")
 

@@ -18,7 +18,6 @@ import signal
 import statistics
 import tempfile
 import threading
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -32,7 +31,7 @@ from queryard.core.model import MAP
 from queryard.sql import planner
 from queryard.workload.tpch import TABLES, generate, query
 
-from .nodes import nodes
+from .nodes import all_joined, nodes
 
 NODES = 2
 SLOTS = 2
@@ -109,9 +108,7 @@ def ran(
         folder, backend="ray", address=address, memory=options.memory, profile=profile, **given
     ) as session:
         backend: Any = session.host.backend
-        until = time.monotonic() + 60.0
-        while len(backend.nodes) < NODES and time.monotonic() < until:
-            time.sleep(0.1)
+        all_joined(session, NODES)
         links = sorted(backend._links.values(), key=lambda link: link.name)
         with throttled(links[0].facts.pid), watched(session) as divided:
             handles = [session.submit(query(number), plan="staged") for number in numbers]

@@ -122,13 +122,13 @@ def _running(connection: duckdb.DuckDBPyConnection, sql: str) -> Callable[[], li
     return lambda: connection.execute(sql).fetchall()
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scale", type=float, default=1.0, help="of TPC-H")
     parser.add_argument("--quick", action="store_true", help="scale 0.05, one repeat")
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--formats", default=",".join(ENDINGS))
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     scale, repeats = (0.05, 1) if given.quick else (given.scale, given.repeats)
     with tempfile.TemporaryDirectory() as where:
         folder = Path(where)

@@ -6,6 +6,8 @@ The table is TPC-H's lineitem, as text (CSV, gzip, JSON lines) and as Parquet. P
 same process, answers the same queries at the same times, each on a connection of its own. Work is
 the processor time of the process; all figures are ratios to plain DuckDB's. Every answer is
 compared with DuckDB's. Statistics are not collected meanwhile: that is work for later queries.
+Under each row stands what the mean response waited for, as `bench.shared.waits` divides it; the
+same queries in MRShare's batches are the comparison.
 """
 
 from __future__ import annotations
@@ -23,9 +25,11 @@ from typing import Any
 import duckdb
 
 import queryard
+from queryard.history import HistoryReader
 from queryard.workload import tpch
 
 from .aggregations import AGGREGATIONS, STRINGS
+from .waits import Parsing, Span, Waits, mean_waits
 
 QUERIES = [sql.format("lineitem") for sql in AGGREGATIONS.values()]
 STRING_QUERIES = [sql.format("lineitem") for sql in STRINGS.values()]
@@ -73,13 +77,49 @@ def plain(source: str, queries: Sequence[str], gap_s: float) -> tuple[Outcome, l
         return timed([asking(sql) for sql in queries], gap_s)
 
 
-def shared(
-    session: queryard.Session, queries: Sequence[str], gap_s: float, plan: Any
-) -> tuple[Outcome, list[Any]]:
-    def asking(sql: str) -> Callable[[], Any]:
-        return lambda: session.submit(sql, plan=plan).result().fetchall()
+class Shared:
+    """A session over one form of the table, whose rounds of queries are timed and explained."""
 
-    return timed([asking(sql) for sql in queries], gap_s)
+    def __init__(self, source: Path, profile: str | None = None) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        self._history = Path(self._folder.name) / "history.sqlite"
+        self._session = queryard.connect(
+            tables={"lineitem": str(source)},
+            history=self._history,
+            statistics="off",
+            profile=profile,
+        )
+        host = self._session.host
+        self._parsing = Parsing(host.engine.segments, host.now)
+
+    def __enter__(self) -> Shared:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._session.close()
+        self._folder.cleanup()
+
+    def round(
+        self, queries: Sequence[str], gap_s: float, plan: Any = "auto"
+    ) -> tuple[Outcome, list[Any], Waits | None]:
+        """What it cost, the answers, and what the mean response waited for."""
+        session, asked = self._session, dict[str, Span]()
+
+        def asking(sql: str) -> Callable[[], Any]:
+            def ask() -> Any:
+                submitted_s = session.host.now()
+                handle = session.submit(sql, plan=plan)
+                rows = handle.result().fetchall()
+                asked[handle.id] = submitted_s, session.host.now()
+                return rows
+
+            return ask
+
+        outcome, answers = timed([asking(sql) for sql in queries], gap_s)
+        session.host.flush_history()
+        with HistoryReader(self._history) as reader:
+            journal = reader.journal(session.host.session_name)
+        return outcome, answers, mean_waits(journal, self._parsing.spans, asked)
 
 
 def check(found: list[Any], wanted: list[Any]) -> None:
@@ -92,41 +132,46 @@ def check(found: list[Any], wanted: list[Any]) -> None:
                 assert same, f"{row} instead of {other}"
 
 
-def told(name: str, found: Outcome, base: Outcome, limit: str = "") -> None:
+def told(
+    name: str, found: Outcome, base: Outcome, waits: Waits | None = None, limit: str = ""
+) -> None:
     work, mean = found.work_s / base.work_s, found.mean_s / base.mean_s
     print(
-        f"  {name:34} work {work:5.2f}  mean {mean:5.2f}"
+        f"  {name:36} work {work:5.2f}  mean {mean:5.2f}"
         f"  last {found.last_s / base.last_s:5.2f}   ({found.work_s:.1f} s, {found.mean_s:.2f} s)"
         f"  {limit}",
         flush=True,
     )
+    if waits is not None:
+        print(f"      mean seconds: {waits}", flush=True)
 
 
 def scenario(name: str, source: Path, queries: Sequence[str], limits: tuple[str, str, str]) -> None:
-    """One form of the table: at once, over half a scan, again, and without sharing."""
+    """One form of the table: at once, over half a scan, again, in batches, and without sharing."""
     print(f"{name}: {source.stat().st_size / 1e6:.0f} MB", flush=True)
     base, wanted = plain(str(source), queries, 0.0)
     began = time.perf_counter()
     plain(str(source), queries[:1], 0.0)
     gap_s = (time.perf_counter() - began) / 2 / len(queries)
     spread, _ = plain(str(source), queries, gap_s)
-    tables = {"lineitem": str(source)}
     print(f"  plain DuckDB: {base.work_s:.1f} s of work, {base.mean_s:.2f} s to answer", flush=True)
-    with queryard.connect(tables=tables, history=False, statistics="off") as session:
-        found, answers = shared(session, queries, 0.0, "auto")
+
+    def row(what: str, on: Shared, gap_s: float, limit: str = "", plan: Any = "auto") -> None:
+        found, answers, waits = on.round(queries, gap_s, plan)
         check(answers, wanted)
-        told("at once", found, base, limits[0])
-        found, answers = shared(session, queries, 0.0, "auto")
-        check(answers, wanted)
-        told("again, segments kept", found, base, limits[2])
-    with queryard.connect(tables=tables, history=False, statistics="off") as session:
-        found, answers = shared(session, queries, gap_s, "auto")
-        check(answers, wanted)
-        told("over half a scan", found, spread, limits[1])
-    with queryard.connect(tables=tables, history=False, statistics="off") as session:
-        found, answers = shared(session, queries, gap_s, "native")
-        check(answers, wanted)
-        told("over half a scan, not shared", found, spread)
+        told(what, found, spread if gap_s else base, waits, limit)
+
+    with Shared(source) as session:
+        row("at once", session, 0.0, limits[0])
+        row("again, segments kept", session, 0.0, limits[2])
+    with Shared(source) as session:
+        row("over half a scan", session, gap_s, limits[1])
+    with Shared(source, "mrshare") as session:
+        row("at once, MRShare's batches", session, 0.0)
+    with Shared(source, "mrshare") as session:
+        row("over half a scan, MRShare's batches", session, gap_s)
+    with Shared(source) as session:
+        row("over half a scan, not shared", session, gap_s, plan="native")
 
 
 def made(folder: Path, scale: float) -> None:
@@ -142,13 +187,13 @@ def made(folder: Path, scale: float) -> None:
             duckdb.sql(f"COPY (FROM '{source}') TO '{target}' {options}")
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="scale factor 0.1 instead of 1")
     parser.add_argument("--scale", type=float, default=1.0, help="TPC-H's scale factor")
     parser.add_argument("--data", type=Path, help="where the tables are kept")
     parser.add_argument("--only", help="csv, parquet, strings, json or csv.gz")
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     scale = 0.1 if given.quick else given.scale
     # It is imported with the first query that needs it; half a second, once per process.
     import queryard.sql.planner  # noqa: F401

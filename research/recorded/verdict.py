@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean
 
 from research.judging import target
-from research.outcome import Finding, Outcome, Table
+from research.outcome import Finding, Interval, Outcome, Table, interval
 
 from .comparison import GOALS, Compared, portfolio_name
 
@@ -52,14 +52,14 @@ def best_fixed(compared: Sequence[Compared], goal: str) -> str:
 def _of_goal(compared: Sequence[Compared], goal: str) -> Iterable[Finding]:
     best = best_fixed(compared, goal)
     own = portfolio_name(goal)
-    of_fixed = geometric_mean(
+    of_fixed = geometric_interval(
         [ratio(item.runs[own].scores[goal], item.runs[best].scores[goal]) for item in compared]
     )
-    is_reached = round(of_fixed, 4) <= MOST_OF_FIXED  # as it is shown
+    is_reached = round(of_fixed.mean, 4) <= MOST_OF_FIXED  # as it is shown
     yield Finding(
         f"{goal}: the portfolio's score, of the best fixed policy over all runs ({best})",
         f"to reach: at most {MOST_OF_FIXED:.1f}",
-        f"{of_fixed:.4f}",
+        of_fixed.text("{:.4f}".format),
         target(is_reached),
         "" if is_reached else _worst(compared, goal, best),
     )
@@ -102,6 +102,15 @@ def ratio(own: float, other: float) -> float:
     if other > 0:
         return max(own / other, 1 / PERFECT)
     return 1.0 if own <= 0 else PERFECT
+
+
+def geometric_interval(ratios: Sequence[float]) -> Interval:
+    """The geometric mean of ratios with its 95 % interval, which is that of their logarithms.
+
+    >>> geometric_interval([1.0, 2.0, 4.0]).text("{:.2f}".format)
+    '2.00 (0.36 to 11.19)'
+    """
+    return interval([math.log(value) for value in ratios]).map(math.exp)
 
 
 def geometric_mean(values: Sequence[float]) -> float:

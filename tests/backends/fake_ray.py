@@ -166,6 +166,9 @@ class FakeCluster:
 
     nodes = Cluster.nodes
 
+    def driver_cpus(self) -> int:
+        return self.ray.driver_cpus
+
     def pinned_to(self, node: Any) -> Any:
         return types.SimpleNamespace(node_id=node.id)
 
@@ -201,6 +204,8 @@ class FakeRay(types.ModuleType):
         self.objects: dict[int, Any] = {}
         self.actors: list[_Actor] = []
         self.asked: list[tuple[int, int]] = []
+        # Those of the node of this process.
+        self.driver_cpus = 8
         self.exceptions = types.SimpleNamespace(
             RayError=RayError,
             RayActorError=RayActorError,

@@ -22,13 +22,17 @@ from .stubborn import PATIENCE_S, AsGiven
 class SharedRay:
     """One backend for many tests: its processes take seconds to start."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, nodes: int) -> None:
+        """Returns when so many nodes have joined."""
         self.events: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self.backend = RayBackend(
             cluster, MemberSetting(), AsGiven(), None, lambda given: given, HeldWorkplace
         )
         self.backend.start(lambda event: self.events.put(event))
         self.known: set[str] = set()
+        until = time.monotonic() + PATIENCE_S
+        while len(self.backend.nodes) < nodes and time.monotonic() < until:
+            time.sleep(0.01)
 
     def fresh(self) -> queue.SimpleQueue[Any]:
         """Nothing of earlier tests is left."""

@@ -31,7 +31,7 @@ def shared_ray():
 
     with ray_cluster(2, 2) as cluster:
         joined = Cluster.join(cluster.address)
-        shared = SharedRay(joined)
+        shared = SharedRay(joined, len(NODES))
         yield shared
         assert shared.backend.close(10.0)
         joined.close()

@@ -16,7 +16,7 @@ from queryard.backends.local.leases import IDLE_S
 from queryard.backends.local.member import RETRY_S, Member
 from queryard.core.events import WidthChanged
 from queryard.engine.meter import Meter, SlotMeter
-from queryard.engine.threads import all_asleep
+from queryard.engine.threads import of_this_thread
 from queryard.results.streams import ResultStream
 
 from .stubborn import PATIENCE_S, Books, StubbornQuery, job
@@ -297,7 +297,7 @@ def test_a_thread_is_not_idle_from_the_start():
         wait_until(lambda: stay.is_idle(stay.began_s + 2 * IDLE_S, IDLE_S), 10.0)
 
 
-@pytest.mark.skipif(all_asleep([threading.get_native_id()]) is None, reason="needs /proc")
+@pytest.mark.skipif(of_this_thread().is_asleep() is None, reason="needs /proc")
 def test_a_thread_that_waits_for_a_processor_is_not_idle(monkeypatch):
     """On a busy machine it may not get one for a while, and yet has something to do."""
     meter = Meter()

@@ -12,7 +12,7 @@ import pytest
 
 from queryard.backends.protocol import LaunchFailed
 from queryard.backends.ray.launches import Launches
-from queryard.backends.ray.messages import Made, Open, Run
+from queryard.backends.ray.messages import Made, Open, StartTask
 from queryard.backends.ray.spread import SpreadTasks
 from queryard.core.commands import Launch
 from queryard.core.events import TaskFinished
@@ -62,7 +62,7 @@ class Yard:
 
     def running(self, link: Any) -> tuple[int, TaskId, int]:
         """What a node was told to run last: its number there, the task and the attempt."""
-        order = [each for each in link.sent if isinstance(each, Run)][-1]
+        order = [each for each in link.sent if isinstance(each, StartTask)][-1]
         (task,) = order.launch.tasks
         return order.launch.number, task._replace(job="j1"), order.spec.attempt
 

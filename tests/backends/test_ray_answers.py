@@ -250,14 +250,19 @@ def scanned(session: queryard.Session, sql: str) -> list[tuple[str, tuple[str, .
 
 
 class Places:
-    """Where tasks have ended; the process there is killed after so many of them."""
+    """Where tasks have ended; after so many of them something is done to the node there."""
 
     def __init__(
-        self, session: queryard.Session, monkeypatch: pytest.MonkeyPatch, kill_after: int = 0
+        self,
+        session: queryard.Session,
+        monkeypatch: pytest.MonkeyPatch,
+        kill_after: int = 0,
+        killing: Callable[[Any, str], object] | None = None,
     ) -> None:
         self.seen: set[str] = set()
-        self.killed = 0
+        self.killed = ""
         self._left = kill_after
+        self._kill = killing or kill
         self._backend = session.host.backend
         self._post = self._backend._launches._post
         monkeypatch.setattr(self._backend._launches, "_post", self._hear)
@@ -267,15 +272,14 @@ class Places:
             self.seen.add(event.place)
             self._left -= 1
             if self._left == 0:
-                self.killed = kill(self._backend, event.place)
+                self.killed = event.place
+                self._kill(self._backend, event.place)
         self._post(event)
 
 
-def kill(backend: Any, node: str) -> int:
+def kill(backend: Any, node: str) -> None:
     """Kill the process of a node, with all that it holds."""
-    pid = backend._links[node].facts.pid
-    os.kill(pid, signal.SIGKILL)
-    return pid
+    os.kill(backend._links[node].facts.pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("after", some_of([1, 2, 4, 7, 11, 16, 23], 3))
@@ -285,10 +289,8 @@ def test_a_node_dies_in_the_middle_and_answers_are_duckdbs(
 ):
     until(lambda: len(two_nodes.host.backend.nodes) == 2)
     places = Places(two_nodes, monkeypatch, after)
-    before = {node.id for node in two_nodes.host.backend.nodes}
     check(two_nodes, plain, number, "staged")
-    if places.killed:
-        until(lambda: len(before - {n.id for n in two_nodes.host.backend.nodes}) >= 1)
+    until(lambda: places.killed not in {node.id for node in two_nodes.host.backend.nodes})
     until(lambda: objects(two_nodes) == 0)
 
 
@@ -333,6 +335,69 @@ def test_a_raylet_dies_and_another_node_joins(two_nodes, cluster, plain, cut_sma
     cluster.add(1)
     until(lambda: len(backend.nodes) == 2)
     check(two_nodes, plain, 3, "staged")
+
+
+# --- a raylet that dies alone: its workers notice it when they like, and talk until then ---------
+
+
+def kill_raylet(cluster: Any, backend: Any, node: str) -> None:
+    link = backend._links[node]
+    cluster.kill_raylet(next(each for each in cluster.alive if each.node_id == link.ray_node))
+
+
+def node_is_gone(cluster: Any, session: queryard.Session, node: str) -> None:
+    """Wait until a node is lost with all its processes; then another one joins."""
+    backend: Any = session.host.backend
+    until(lambda: node not in {each.id for each in backend.nodes})
+    until(lambda: not cluster.left_of_killed())
+    until(lambda: objects(session) == 0)
+    cluster.add(1)
+    until(lambda: len(backend.nodes) == 2)
+
+
+@pytest.mark.parametrize("after", some_of([3, 1, 9], 1))
+def test_a_raylet_dies_alone_under_a_staged_query(
+    two_nodes, cluster, plain, cut_small, monkeypatch, after
+):
+    until(lambda: len(two_nodes.host.backend.nodes) == 2)
+    places = Places(two_nodes, monkeypatch, after, partial(kill_raylet, cluster))
+    check(two_nodes, plain, 9, "staged")
+    assert places.killed
+    node_is_gone(cluster, two_nodes, places.killed)
+    check(two_nodes, plain, 3, "staged")
+
+
+@pytest.mark.long
+def test_a_raylet_dies_alone_under_a_native_query(two_nodes, cluster, plain):
+    backend = two_nodes.host.backend
+    until(lambda: len(backend.nodes) == 2)
+    sql = (
+        "SELECT count(*), sum(a.l_quantity) FROM lineitem a, lineitem b "
+        "WHERE a.l_orderkey % 250 = b.l_orderkey % 250"
+    )
+    handle = two_nodes.submit(sql, plan="native", time_limit=PATIENCE_S)
+    until(lambda: any(run.link is not None for run in backend._runs))
+    (run,) = backend._runs
+    name = run.link.name
+    kill_raylet(cluster, backend, name)
+    assert handle.take().fetchall() == plain.sql(sql).fetchall()
+    node_is_gone(cluster, two_nodes, name)
+
+
+@pytest.mark.long
+def test_a_raylet_dies_alone_while_rows_are_read(two_nodes, cluster):
+    backend = two_nodes.host.backend
+    until(lambda: len(backend.nodes) == 2)
+    sql = "SELECT range AS n, repeat('x', 200) AS t FROM range(3000000)"
+    batches = iter(two_nodes.submit(sql, plan="native").take().batches())
+    next(batches)
+    (run,) = backend._runs
+    name = run.link.name
+    kill_raylet(cluster, backend, name)
+    with pytest.raises(NodeGone, match=name):
+        for _ in batches:
+            pass
+    node_is_gone(cluster, two_nodes, name)
 
 
 @pytest.mark.long

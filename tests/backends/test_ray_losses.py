@@ -17,7 +17,7 @@ from queryard.backends.ray import members, workplace
 from queryard.backends.ray.actor import NodeActor
 from queryard.backends.ray.backend import RayBackend
 from queryard.backends.ray.link import Link
-from queryard.backends.ray.messages import Lease, Run
+from queryard.backends.ray.messages import Lease, StartTask
 from queryard.backends.ray.node_tasks import NodeTasks
 from queryard.results.streams import ResultStream
 
@@ -155,7 +155,27 @@ def test_an_answer_that_cannot_be_kept_costs_its_query_only(session, monkeypatch
     session.host.ask(lambda coordinator: coordinator.kernel.validate())
 
 
-# --- nodes that are refused ----------------------------------------------------------------------
+# --- nodes that are slow to join, or refused ------------------------------------------------------
+
+
+def test_a_session_opens_with_the_nodes_that_join_soon_and_the_others_follow(
+    ray, folder, monkeypatch
+):
+    monkeypatch.setattr(members, "OTHERS_S", 0.1)
+    facts, may_go_on = workplace.DuckWorkplace.facts, threading.Event()
+
+    def facts_later(self: Any) -> Any:
+        if self._setting.slots == 1:
+            assert may_go_on.wait(PATIENCE_S)
+        return facts(self)
+
+    monkeypatch.setattr(workplace.DuckWorkplace, "facts", facts_later)
+    with connect(folder) as session:
+        assert [node.slots for node in session.host.backend.nodes] == [2]
+        assert session.sql("SELECT sum(n) FROM numbers").fetchall() == [(499500,)]
+        may_go_on.set()
+        until(lambda: len(session.host.backend.nodes) == 2)
+        assert session.host.backend.refused == ()
 
 
 def test_a_node_that_was_refused_is_asked_again_and_is_forgotten_if_it_goes(
@@ -214,7 +234,7 @@ def test_a_silent_node_is_given_no_work_until_it_answers(session, monkeypatch):
     send = Link.send
 
     def sending(self: Any, order: Any) -> None:
-        if isinstance(order, Lease | Run):
+        if isinstance(order, Lease | StartTask):
             ran.append(self.name)
         send(self, order)
 

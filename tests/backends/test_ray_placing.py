@@ -16,7 +16,7 @@ import queryard.sql.planner
 from queryard.backends.ray import described, node_tasks, workplace
 from queryard.backends.ray.cluster import RayNode
 from queryard.backends.ray.link import Link
-from queryard.backends.ray.messages import Lease, NodeFacts, Run
+from queryard.backends.ray.messages import Lease, NodeFacts, StartTask
 from queryard.core.model import MAP
 from queryard.estimate import spreading
 from queryard.estimate.prices import Rates
@@ -80,7 +80,7 @@ def readers(orders: list[tuple[str, Any]]) -> dict[int, str]:
     return {
         order.launch.tasks[0].index: name
         for name, order in orders
-        if isinstance(order, Run)
+        if isinstance(order, StartTask)
         and order.launch.tasks[0].kind == MAP
         and order.launch.tasks[0].job.endswith("/j1")
     }
@@ -248,8 +248,8 @@ def test_what_cannot_be_split_says_why(ray, folder, monkeypatch):
     monkeypatch.setattr(spreading, "SHORT_S", 0.0)
     monkeypatch.setattr(spreading, "GAIN", 1e9)
     with connect(folder) as session:
-        sql = "SELECT n FROM numbers WHERE n < ?"
-        handle = session.submit(sql, [3])
+        sql = "SELECT n FROM numbers QUALIFY row_number() OVER (ORDER BY n) < 4"
+        handle = session.submit(sql)
         assert len(handle.take(PATIENCE_S).fetchall()) == 3
         assert handle.explain().plan == "native"
 
@@ -295,5 +295,5 @@ def test_slots_of_a_slow_node_are_divided_by_its_own_times(ray, folder, monkeypa
         means = {name: node.map_mean.or_else(0.0) for name, node in nodes.items()}
         fast = [mean for name, mean in means.items() if name not in slow]
         assert means[slow[0]] > 1.5 * fast[0]
-    tasks = [name for name, order in orders if isinstance(order, Run)]
+    tasks = [name for name, order in orders if isinstance(order, StartTask)]
     assert tasks.count(slow[0]) < len(tasks) / 2

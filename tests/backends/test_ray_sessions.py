@@ -87,7 +87,7 @@ def ran_at_nodes(session: queryard.Session, ask: Callable[[], Any]) -> tuple[Any
         patched.setattr(links.Link, "send", send)
         answer = ask()
     assert backend.slots == 3
-    return answer, "Lease" in seen or "Run" in seen
+    return answer, "Lease" in seen or "StartTask" in seen
 
 
 @pytest.mark.parametrize(
@@ -349,7 +349,7 @@ def test_a_silent_node_gets_no_orders_and_is_given_up_in_the_end(session, ray, m
     stopped = list(backend._links.values())
     for each in stopped:  # frozen: they say nothing, and are not dead
         monkeypatch.setattr(each, "_heard_s", time.monotonic() - 1.0)
-        each._hear = lambda link, news: time.sleep(5.0)
+        each._hear = lambda link, events: time.sleep(5.0)
     until(lambda: link.is_suspect)
     monkeypatch.setattr(members, "GIVE_UP_S", 1.5)
     until(lambda: link.name not in backend._links)

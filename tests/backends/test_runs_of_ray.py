@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from queryard.backends.protocol import Leased, RunEnded
-from queryard.backends.ray.messages import Lease, Room, RowsBegan, RowsCame, RowsEnded
+from queryard.backends.ray.messages import Credit, Forget, Lease, RowsBegan, RowsCame, RowsEnded
 from queryard.backends.ray.rows_out import WINDOW_BYTES, RowsOut
 from queryard.backends.ray.runs import NodeGone, Runs
 from queryard.core.commands import Grant
@@ -34,10 +34,10 @@ class Yard:
         sent: list[Any] = []
         return SimpleNamespace(name=name, sent=sent, send=sent.append)
 
-    def rows(self, *news: Any) -> None:
+    def rows(self, *events: Any) -> None:
         run = self.runs.find("q")
         assert run is not None
-        for each in news:
+        for each in events:
             run.note_rows(each)
             run.hear_rows(each)
 
@@ -101,6 +101,22 @@ def test_an_end_that_was_told_in_part_is_told_in_full(yard, error):
     assert len([event for event in yard.told if isinstance(event, RunEnded)]) == 1
 
 
+@pytest.mark.parametrize("again", ["n1", "n2"])
+def test_a_run_that_failed_begins_anew_where_it_is_granted_a_slot(yard, again):
+    links = {name: yard.link(name) for name in ("n1", "n2")}
+    yard.runs.grant(Grant(JOB, "n1", 1), links["n1"])
+    yard.rows(COLUMNS)
+    yard.runs.hear(RunEnded("q", OSError("disk"), True))
+    yard.runs.hear(LeaseEnded(0.0, JOB, "n1", 1, "failed"))
+    assert (yard.told[0].node, yard.told[0].rows_out) == ("n1", False)
+    yard.runs.grant(Grant(JOB, again, 1), links[again])
+    assert Forget("q") in links["n1"].sent
+    assert isinstance(links[again].sent[-2], Lease)
+    yard.rows(SOME, RowsEnded("q"))
+    yard.runs.hear(RunEnded("q", None, True))
+    assert (yard.told[-1].error, yard.told[-1].node) == (None, again)
+
+
 def test_a_node_is_told_of_room_once_the_reader_has_some(yard):
     link = yard.link("n1")
     yard.output = ResultStream(limit_bytes=BATCH.nbytes)
@@ -108,9 +124,9 @@ def test_a_node_is_told_of_room_once_the_reader_has_some(yard):
     yard.runs.grant(Grant(JOB, "n1", 1), link)
     yard.rows(COLUMNS, SOME)
     assert yard.output.full
-    assert Room("q", BATCH.nbytes) not in link.sent
+    assert Credit("q", BATCH.nbytes) not in link.sent
     yard.output.next()
-    assert Room("q", BATCH.nbytes) in link.sent
+    assert Credit("q", BATCH.nbytes) in link.sent
 
 
 def test_a_query_at_a_node_waits_while_much_is_under_way():

@@ -9,7 +9,7 @@ import pytest
 from queryard.backends.protocol import QueryUsed, Usage
 from queryard.backends.ray import actor as module
 from queryard.backends.ray.actor import Outbox
-from queryard.backends.ray.messages import Forget, Lease, Made, Open, Run
+from queryard.backends.ray.messages import Forget, Lease, Made, Open, StartTask
 from queryard.backends.ray.packing import (
     as_carried,
     packed,
@@ -27,7 +27,7 @@ from queryard.engine.staged.task import Input, Output, TaskOutcome, TaskSpec
 LONG_S = 30.0
 
 
-def news_of(answer):
+def events_of(answer):
     number, text, beside = answer
     return number, unpacked(text, beside)
 
@@ -50,19 +50,19 @@ def test_what_a_task_has_made_is_told_with_its_end():
     assert not told
     outbox.put(end_of(1))
     waiting.join(LONG_S)
-    number, news = news_of(told[0])
+    number, events = events_of(told[0])
     assert number == 1
-    assert [type(each).__name__ for each in news] == ["Made", "QueryUsed", "TaskFinished"]
+    assert [type(each).__name__ for each in events] == ["Made", "QueryUsed", "TaskFinished"]
 
 
-def test_news_that_come_soon_after_others_are_told_together(monkeypatch):
+def test_events_that_come_soon_after_others_are_told_together(monkeypatch):
     monkeypatch.setattr(module, "SPACE_S", 0.2)
     outbox = Outbox()
     outbox.put(end_of(1))
-    assert news_of(outbox.take(0, LONG_S)) == (1, [end_of(1)])
+    assert events_of(outbox.take(0, LONG_S)) == (1, [end_of(1)])
     outbox.put(end_of(2))
     threading.Timer(0.01, lambda: outbox.put(end_of(3))).start()
-    assert news_of(outbox.take(1, LONG_S)) == (2, [end_of(2), end_of(3)])
+    assert events_of(outbox.take(1, LONG_S)) == (2, [end_of(2), end_of(3)])
 
 
 def test_an_answer_that_was_lost_on_its_way_is_given_again():
@@ -71,8 +71,8 @@ def test_an_answer_that_was_lost_on_its_way_is_given_again():
     first = outbox.take(0, LONG_S)
     outbox.put(end_of(2))
     assert outbox.take(0, LONG_S) == first
-    assert news_of(outbox.take(1, LONG_S)) == (2, [end_of(2)])
-    assert news_of(outbox.take(2, 0.0)) == (3, [])
+    assert events_of(outbox.take(1, LONG_S)) == (2, [end_of(2)])
+    assert events_of(outbox.take(2, 0.0)) == (3, [])
 
 
 class OfThisProcess(Exception):
@@ -130,7 +130,7 @@ def test_a_task_weighs_less_than_a_kilobyte(maps):
         16_384,
         1e9,
     )
-    order = Run(Launch(123, "88b0d2aa-2", (TaskId("q-17/j3", "reduce", 3),)), spec)
+    order = StartTask(Launch(123, "88b0d2aa-2", (TaskId("q-17/j3", "reduce", 3),)), spec)
     text, beside = packed([order])
     assert unpacked(text, beside) == [order]
     assert len(text) < 1024

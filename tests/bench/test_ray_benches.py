@@ -6,11 +6,14 @@ import subprocess
 import sys
 from collections import Counter
 from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bench.ray.demo_figure import Mark, save_nodes_figure
 from bench.ray.left import Left
+from bench.ray.nodes import Nodes
 from bench.ray.peer_programs.asking import check, is_same
 from bench.ray.processes import Process, descendants, end
 from queryard.core.model import Divisible, Job, Node, Query, TaskId
@@ -74,3 +77,28 @@ def test_processes_are_ended_by_their_ids_and_no_other_of_the_same_id():
         end([started], 0.0)
         child.wait(10)
     assert not started.lives
+
+
+def test_a_node_that_takes_too_long_to_start_is_ended_and_started_again(tmp_path: Path):
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Slow:
+        address = "127.0.0.1:1"
+
+        def add_node(self, **given: Any) -> str:
+            started.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]))
+            if len(started) == 1:
+                raise Exception("The current node timed out during startup.")
+            return "a node"
+
+    made = Nodes(Slow(), tmp_path, 1 << 20)
+    try:
+        assert made.add(1) == "a node"
+        assert made.alive == ["a node"]
+        assert started[0].wait(10) < 0
+        assert started[1].poll() is None
+        assert made.left_of_killed() == []
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()

@@ -29,6 +29,11 @@ def test_a_node_that_does_not_answer():
     assert "has not answered for 4 s" in found
 
 
+def test_a_node_that_rests():
+    found = _line({**NODE, "resting": "for 40 s: queries failed there"})
+    assert "gets no work for 40 s: queries failed there" in found
+
+
 def test_tables_in_caches_the_most_first():
     cached = {f"t{number}": (number, 8) for number in range(1, 7)}
     found = _line({**NODE, "cached": cached})

@@ -45,7 +45,13 @@ FROM own
 """
     ended = piped(typed, "-d", folder)
     assert ended.code == 0, ended.err
-    for text in ("parquet", "1000", "price", "first 2 rows", ".rows N shows more", "123"):
+    for text in (
+        "parquet",
+        "1000",
+        "price",
+        "2 rows, and there are more (.rows N shows more)",
+        "123",
+    ):
         assert text in ended.out
     assert "1 row\n" in ended.out  # without a time
 

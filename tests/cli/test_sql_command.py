@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
+import os
+import pty
 import signal
 import time
 from pathlib import Path
@@ -29,7 +32,7 @@ def test_into_a_pipe_it_is_csv(call, folder: Path) -> None:
 def test_a_table_for_people(call, folder: Path) -> None:
     ended = call("sql", "FROM trips", "-d", folder, "--format", "table", "--rows", "2")
     assert "│     id │ city    │  price │" in ended.out
-    assert "first 2 rows, there are more" in ended.out
+    assert "2 rows, and there are more" in ended.out
     assert "--rows shows more" in ended.out
 
 
@@ -292,6 +295,32 @@ def test_answers_that_refine_are_shown_not_saved(call, folder: Path) -> None:
         ended = call(*ask, *option)
         assert ended.code != 0
         assert f"leave out {option[0]}" in ended.err
+
+
+def test_ctrl_c_keeps_the_last_refining_answer(start, tmp_path: Path) -> None:
+    table = pa.table({"v": [i % 10 for i in range(200_000)]})
+    pq.write_table(table, tmp_path / "many.parquet", row_group_size=2_000)
+    # Its exact answer is far away: each row is compared with all of a small table.
+    pq.write_table(pa.table({"w": list(range(2_000))}), tmp_path / "few.parquet")
+    sql = "SELECT sum(v) AS total FROM many JOIN few ON (v + 1) * w % 7 = 3"
+    leader, follower = pty.openpty()
+    process = start("sql", sql, "-d", tmp_path, "--online", stdout=follower)
+    os.close(follower)
+    shown = b""
+    with contextlib.suppress(OSError):  # the end of the terminal
+        while piece := os.read(leader, 4096):
+            shown += piece
+            if b"Ctrl-C keeps this answer" in shown and process.poll() is None:
+                process.send_signal(signal.SIGINT)
+                break
+        while piece := os.read(leader, 4096):
+            shown += piece
+    os.close(leader)
+    assert process.wait(timeout=PATIENCE_S) == 0
+    last = shown.rpartition(b"total")[2]
+    assert b"stopped" in last
+    assert b"% of random blocks" in last
+    assert b"Traceback" not in process.stderr.read()
 
 
 def test_a_refining_answer_says_how_it_ended(call, tmp_path: Path) -> None:

@@ -13,7 +13,10 @@ from queryard.core.scheduler import Scheduler
 
 
 class WatchedScheduler(Scheduler):
-    """Checks invariants, conservation, caps and results at every call of `handle`."""
+    """Checks invariants, conservation, caps and results at every call of `handle`.
+
+    Of half of the tasks that fail it is said that the node may be why.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.launches: dict[int, do.Launch] = {}
@@ -28,10 +31,13 @@ class WatchedScheduler(Scheduler):
         # Nodes -> their hosts; divisible jobs that have started -> theirs.
         self.hosts: dict[str, str] = {}
         self.homes: dict[str, str] = {}
+        # Queries -> the nodes at which some task of theirs failed that is to run elsewhere.
+        self.failed: defaultdict[str, set[str]] = defaultdict(set)
         super().__init__(*args, **kwargs)
 
     def handle(self, *events: ev.Event) -> list[do.Command]:
         tree = self.tree
+        events = tuple(map(self._blame, events))
         used = {pool.path: pool.used for pool in tree.pools.values()}
         reserved = self.state.reserved_bytes
         started = {query.id for query in self.state.queries.values() if query.stage != "waiting"}
@@ -52,6 +58,14 @@ class WatchedScheduler(Scheduler):
         if self.policy.work_conserving:
             self._check_conservation()
         return commands
+
+    def _blame(self, event: ev.Event) -> ev.Event:
+        if not isinstance(event, ev.TaskFailed) or event.retry != "count" or event.launch % 2:
+            return event
+        run = self.state.running.get(event.launch)
+        for task in run.tasks if run is not None else ():
+            self.failed[task.job.partition("/")[0]].add(run.node)
+        return event._replace(retry="elsewhere")
 
     def _collect(self, event: ev.Event) -> None:
         """Keep results as a backend would: what finished, and what a lost node took away."""
@@ -161,10 +175,14 @@ class WatchedScheduler(Scheduler):
             if query.stage == "waiting" and not query.memory_bytes:
                 raise AssertionError(f"slots are free and {query.id} could start")
 
-    @staticmethod
-    def _could_use(node: NodeState, query: QueryState) -> bool:
-        """Divisible jobs that have started go on on their host, and only there."""
+    def _could_use(self, node: NodeState, query: QueryState) -> bool:
+        """Divisible jobs that have started go on on their host, and only there.
+
+        A slot of a node where something of the query failed may be left for a better one.
+        """
         if node.draining and not node.serves_bound:
+            return False
+        if node.id in self.failed[query.id]:
             return False
         hosts = {job.host for jobs in query.runnable for job in jobs}
         return not hosts.isdisjoint({node.host} if node.draining else {"", node.host})

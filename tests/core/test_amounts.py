@@ -32,6 +32,10 @@ def test_sizes(text: object, size: float) -> None:
         (True, "expected a time"),
         (None, "expected a time"),
         ("3 s,", "is not a time"),
+        ("2030-01-01", "'2030-01-01' is not a time"),
+        ("10 000", "is not a time"),
+        ("1 h 30", "is not a time"),
+        ("1 h -5 min", "is not a time"),
     ],
 )
 def test_wrong_times_are_named(value: object, message: str) -> None:

@@ -6,6 +6,7 @@ import pytest
 from by_hand import Hand, divisible
 
 from queryard.core import events as ev
+from queryard.core.errors import InvalidEvent
 from queryard.core.model import Divisible, Job, Node, Query
 from queryard.policies import resolve_profile
 from queryard.policies.orders.progress_claims import forecast_of
@@ -30,6 +31,20 @@ def test_an_answer_knows_how_long_how_many_slots_were_held():
     answer(hand.wait(9.0), 3, 8.0)
     held = [(each.wall_s, each.slots) for each in hand.state.jobs["q/d"].answers]
     assert held == [(3.0, 4.0), (4.0, 3.0), (9.0, 1.0)], "two slots for two seconds; no pause"
+
+
+def test_batches_that_were_read_together_divide_the_time_and_have_changes_of_their_own():
+    hand = Hand("fifo", "1x4")
+    hand.submit("q", divisible("d", 4, 9), kind="online")
+    hand.wait(6.0).do(ev.AnswerReported(hand.now, "q/d", 3, 0.1, 8.0, 0.5, (1.0, 0.2)))
+    hand.wait(4.0).do(ev.AnswerReported(hand.now, "q/d", 5, 0.05, 8.0, 0.3, (0.4,)))
+    told = hand.state.jobs["q/d"].answers
+    assert [each.batch for each in told] == [1, 2, 3, 4, 5]
+    assert [each.progress for each in told] == pytest.approx([1.0, 0.5, 0.25, 1.0, 0.125])
+    assert [(each.wall_s, each.slots) for each in told] == [(2.0, 4.0)] * 5
+    assert [each.error for each in told] == [None, None, 0.5, None, 0.3]
+    with pytest.raises(InvalidEvent):
+        hand.do(ev.AnswerReported(hand.now, "q/d", 2, 0.1, 8.0, None, (0.1, 0.1)))
 
 
 @pytest.mark.parametrize("overhead_s", [0.0, 1.0])

@@ -122,7 +122,9 @@ ANY_EVENT: dict[type, st.SearchStrategy[Any]] = {
     ev.Progressed: st.builds(ev.Progressed, times, names, st.floats(0, 1)),
     ev.WidthChanged: st.builds(ev.WidthChanged, times, names, st.integers(0, 9)),
     ev.MemoryChanged: st.builds(ev.MemoryChanged, times, names, sizes),
-    ev.AnswerReported: st.builds(ev.AnswerReported, times, names, counts, sizes, times, maybe),
+    ev.AnswerReported: st.builds(
+        ev.AnswerReported, times, names, counts, sizes, times, maybe, st.lists(sizes).map(tuple)
+    ),
     ev.LeaseEnded: st.builds(ev.LeaseEnded, times, names, names, slots, outcomes, names),
     ev.NodeJoined: st.builds(ev.NodeJoined, times, nodes),
     ev.NodeLost: st.builds(ev.NodeLost, times, names, names, st.lists(names).map(tuple)),

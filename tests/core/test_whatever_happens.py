@@ -134,7 +134,7 @@ class Chance:
             return []
         run = self.draw.choice(sorted(runs.values()))
         if run.number in state.killed or self.draw.random() < 0.15:
-            retry = self.draw.choice(("count", "count", "free", "never"))
+            retry = self.draw.choice(("count", "elsewhere", "elsewhere", "free", "never"))
             return [ev.TaskFailed(now, run.number, "chance", retry)]
         return [ev.TaskFinished(now, run.number, self.draw.choice((run.node, None)))]
 
@@ -145,7 +145,7 @@ class Chance:
             return []
         job = leased[self.draw.choice(sorted(leased))]
         outcome = "failed" if self.draw.random() < 0.2 else "finished"
-        retry = self.draw.choice(("count", "free", "never"))
+        retry = self.draw.choice(("count", "elsewhere", "free", "never"))
         return [
             ev.LeaseEnded(self.hand.now, job.id, node, sum(slots), outcome, "chance", retry)
             for node, slots in sorted(job.leases.items())
@@ -170,8 +170,11 @@ class Chance:
         job = jobs[self.draw.choice(sorted(jobs))]
         batches = job.spec.divisible.batches if job.spec.divisible else 1
         if batches > 1 and len(job.answers) < batches and self.draw.random() < 0.5:
-            change = self.draw.random()
-            return [ev.AnswerReported(self.hand.now, job.id, len(job.answers) + 1, change, 1.0)]
+            together = self.draw.randint(1, batches - len(job.answers))
+            *before, change = (self.draw.random() for _ in range(together))
+            batch = len(job.answers) + together
+            told = ev.AnswerReported(self.hand.now, job.id, batch, change, 1.0, None, tuple(before))
+            return [told]
         if job.spec.divisible:
             return [ev.Progressed(self.hand.now, job.id, self.draw.random())]
         return [ev.EstimateChanged(self.hand.now, job.id, self.draw.random() * 9)]
@@ -207,7 +210,7 @@ class Chance:
         if not jobs:
             return []
         job, outcome = self.draw.choice(jobs), self.draw.choice(("finished", "failed"))
-        retry = self.draw.choice(("count", "free", "never"))
+        retry = self.draw.choice(("count", "elsewhere", "free", "never"))
         return [ev.LeaseEnded(self.hand.now, job.id, "n0", 0, outcome, "chance", retry)]
 
     def cancel(self) -> list[ev.Event]:

@@ -29,7 +29,10 @@ def test_the_tables_list_every_policy():
     rows = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in lines]
     for info in catalogue():
         cells = [info.name, info.composition.replace("|", "¦"), info.summary]
-        assert [*cells, info.citation] in rows or (not info.citation and cells in rows)
+        row = f"| `{cells[0]}` | {info.composition.replace('|', chr(92) + '|')} | {cells[2]} |"
+        row += f" {info.citation} |" if info.citation else ""
+        is_there = [*cells, info.citation] in rows or (not info.citation and cells in rows)
+        assert is_there, f"docs/policies.md lacks the row {row}"
 
 
 @pytest.mark.parametrize("decision", PARTS)
@@ -44,4 +47,5 @@ def test_the_table_of_parts_names_each_with_its_settings(decision: str):
         return f"`{part.name}`" + (f" ({', '.join(settings)})" if settings else "")
 
     (row,) = [line for line in PAGE.splitlines() if line.startswith(f"| `{decision}` |")]
-    assert row.endswith(f"| {', '.join(map(entry, PARTS[decision].values()))} |")
+    parts = f"| {', '.join(map(entry, PARTS[decision].values()))} |"
+    assert row.endswith(parts), f"docs/policies.md: the row of `{decision}` must end in {parts}"

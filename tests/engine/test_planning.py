@@ -12,9 +12,11 @@ from queryard.engine import planning
 from queryard.engine.classify import classify
 from queryard.engine.filters import kept_share, ranges
 from queryard.engine.planning import Planner
-from queryard.estimate.prices import Features, doubt_of, work_of
+from queryard.estimate.prices import Features, bounded, doubt_of, total_of
 from queryard.sql.catalog import open_catalog
 from queryard.sql.statistics import ColumnStatistics
+from queryard.sql.statistics.judge import Judge
+from queryard.sql.statistics.quick import quick_statistics
 
 ROWS = 400_000
 
@@ -30,6 +32,10 @@ def features(planner: Planner, sql: str, parameters=()) -> Features:
     found = planner.features(classify(sql)[0], parameters)
     assert found is not None
     return found
+
+
+def work_of(found: Features) -> float:
+    return bounded(sum(total_of([found]).values()))
 
 
 def test_a_scan_tells_its_table_its_rows_and_the_bytes_of_its_columns(planner):
@@ -239,7 +245,7 @@ def test_statements_of_every_shape_have_amounts(planner, sql):
     assert work_of(found) < 60
 
 
-def test_a_template_is_planned_once_as_long_as_its_files_stay(tmp_path, monkeypatch):
+def test_a_statement_is_planned_once_as_long_as_its_files_stay(tmp_path, monkeypatch):
     path = tmp_path / "numbers.parquet"
     duckdb.sql(f"COPY (SELECT range AS a FROM range(1000)) TO '{path}'")
     catalog = open_catalog(tmp_path)
@@ -251,7 +257,7 @@ def test_a_template_is_planned_once_as_long_as_its_files_stay(tmp_path, monkeypa
         "_explain",
         lambda connection, sql, _: (asked.append(sql), explain(connection, sql, ()))[1],
     )
-    one, two = (classify(f"SELECT sum(a) FROM numbers WHERE a > {n}")[0] for n in (1, 2))
+    one, two = (classify("SELECT sum(a) FROM numbers WHERE a > 1")[0] for _ in range(2))
     assert planner.known(one) is None
     assert planner.features(one) is planner.features(two) is planner.known(two)
     assert len(asked) == 1
@@ -262,6 +268,86 @@ def test_a_template_is_planned_once_as_long_as_its_files_stay(tmp_path, monkeypa
     assert found is not None
     assert found.scans[0].rows == 5000
     planner.close()
+
+
+def test_every_statement_has_the_plan_of_its_own_literals(planner):
+    text = "SELECT id FROM facts WHERE small < {}"
+    few, most = (classify(text.format(n))[0] for n in (5, 90))
+    found = [planner.features(one) for one in (few, most)]
+    assert [one.rows for one in found] == pytest.approx([ROWS * 5 / 96, ROWS * 90 / 96], rel=0.1)
+    assert [planner.known(few), planner.known(most)] == found
+    assert planner.known(classify(text.format(50))[0]) is None
+    assert planner.alike(classify(text.format(50))[0]) is found[1]
+    given = classify(text.format("?"))[0]
+    assert planner.features(given, [5]).rows == found[0].rows
+    assert planner.features(given, [90]).rows == found[1].rows
+    assert planner.known(given, [5]).rows == found[0].rows
+
+
+def test_a_template_that_cannot_be_planned_is_tried_once_and_one_that_can_again(
+    planner, monkeypatch
+):
+    tried = []
+    explain = planning._explain
+    monkeypatch.setattr(
+        planning, "_explain", lambda *asked: (tried.append(asked[1]), explain(*asked))[1]
+    )
+    for number in (1, 2, 3):
+        lost = classify(f"SELECT nothing FROM facts WHERE id = {number}")[0]
+        assert planner.features(lost) is None
+    assert len(tried) == 1
+    for column, is_planned in ((1, True), (7, False), (2, True)):
+        one = classify(f"SELECT id, key FROM facts ORDER BY {column}")[0]
+        assert (planner.features(one) is not None) == is_planned
+
+
+def test_what_is_learnt_of_a_table_is_judged_without_another_plan_of_duckdb(facts, monkeypatch):
+    catalog = open_catalog(facts)
+    planner = Planner(catalog)
+    tried = []
+    explain = planning._explain
+    monkeypatch.setattr(
+        planning, "_explain", lambda *asked: (tried.append(asked[1]), explain(*asked))[1]
+    )
+    sql = "SELECT id FROM facts WHERE small % 3 = 0"
+    before = features(planner, sql)
+    quick_statistics(catalog, "facts")
+    after = features(planner, sql)
+    planner.close()
+    assert len(tried) == 1
+    assert before.rows != after.rows
+    assert after.rows == pytest.approx(ROWS / 3, rel=0.1)
+
+
+def test_the_filter_of_a_table_is_judged_with_all_its_keys_in_one_statement(facts, monkeypatch):
+    catalog = open_catalog(facts)
+    for key in catalog.tables:
+        quick_statistics(catalog, key)
+    asked = []
+    answer = Judge._rows
+    monkeypatch.setattr(Judge, "_rows", lambda self, sql: (asked.append(sql), answer(self, sql))[1])
+    planner = Planner(catalog)
+    features(planner, "SELECT name FROM facts JOIN dims USING (key) WHERE part < 3 AND small < 9")
+    planner.close()
+    by_table = [
+        [sql for sql in asked if f'FROM "sample {key}" WHERE' in sql] for key in ("facts", "dims")
+    ]
+    assert [len(found) for found in by_table] == [1, 1]
+
+
+def test_bounds_and_shares_are_the_same_whether_asked_for_together_or_apart(facts):
+    together, apart = open_catalog(facts), open_catalog(facts)
+    for catalog in (together, apart):
+        quick_statistics(catalog, "facts")
+    condition, names = "small < 9 AND id > 100", ("id", "key", "words", "day")
+    together.judge.prepare("facts", condition, names)
+    for judge in (together.judge, apart.judge):
+        assert judge.bounds("facts", "words", condition) is None
+        assert judge.bounds("facts", "id", condition)[1] > 100
+    assert together.judge.share("facts", condition) == apart.judge.share("facts", condition)
+    for name in names:
+        found = [judge.bounds("facts", name, condition) for judge in (together.judge, apart.judge)]
+        assert found[0] == found[1]
 
 
 def test_tables_of_the_same_columns_are_told_apart_by_schema(tmp_path):

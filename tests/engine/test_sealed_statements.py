@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
+import duckdb
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,6 +35,7 @@ REFUSED = (
     ("INSERT", "INTO", "t", "FROM", "read_json", "(", "'a'", ")"),
     ("SELECT", "current_setting", "(", "'secret_directory'", ")"),
     ("CALL", "enable_logging", "(", ")"),
+    ("SELECT", "pg_catalog", ".", '"pg_get_viewdef"', "(", "1", ")"),
 )
 
 
@@ -48,6 +50,22 @@ def test_refused_however_it_is_written(words, data):
     for statement in classify(prefix + text)[-1:]:
         with pytest.raises(NotAllowed):
             checked_sealed(statement, SEALED)
+
+
+def test_macros_that_call_a_refused_function_are_refused_and_no_others():
+    with duckdb.connect() as connection:
+        macros = connection.execute(
+            "SELECT lower(function_name), string_agg(macro_definition, ' ') "
+            "FROM duckdb_functions() WHERE function_type = 'macro' GROUP BY ALL"
+        ).fetchall()
+    telling = ("duckdb_views", "pragma_database_size", "sleep_ms", "duckdb_settings", "duckdb_logs")
+    for name, definition in macros:
+        (statement,) = classify(f"SELECT {name} (1)")
+        if any(each in definition for each in telling):
+            with pytest.raises(NotAllowed, match=name):
+                checked_sealed(statement, SEALED)
+        else:
+            assert checked_sealed(statement, SEALED) is statement
 
 
 WORDS = ["SELECT", "FROM", "(", ")", "'a'", '"b"', "explain", "prepare", "as", "set", "copy", "to"]

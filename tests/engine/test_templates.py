@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -50,6 +51,12 @@ def test_whatever_else_differs_makes_another_template(one: str, two: str) -> Non
 
 def test_a_sign_belongs_to_a_literal_and_a_subtraction_does_not() -> None:
     assert template("SELECT a -1, -1, (-1), 2 - 1 FROM t") == "select a - ?, ?, (?), ? - ? from t"
+
+
+def test_a_text_of_brackets_does_not_take_the_square_of_its_length() -> None:
+    began = time.process_time()
+    template_of(tokens("SELECT " + "(" * 20_000 + "1" + ")" * 20_000))
+    assert time.process_time() - began < 5  # it was a minute
 
 
 def test_lists_within_lists_are_one_literal() -> None:

@@ -21,13 +21,17 @@ from queryard.estimate.prices import (
     Features,
     OperatorFeatures,
     Rates,
+    bounded,
     by_part,
     doubt_of,
-    work_of,
 )
 
 amounts = st.dictionaries(st.sampled_from(sorted(PRICES)), st.floats(0, 1e12), max_size=8)
 shares = st.dictionaries(st.sampled_from(PARTS), st.floats(0.01, 10.0), min_size=1)
+
+
+def work_of(found: Features, rates: Rates = REFERENCE) -> float:
+    return bounded(sum(by_part(found, rates).values()))
 
 
 def test_the_examples_in_the_docstrings():

@@ -12,6 +12,7 @@ from queryard.estimate.jobs import JobSizes, PhaseSizes
 from queryard.estimate.tasks import make_predictor
 from queryard.estimate.tasks.estimating import Report, TaskEstimates
 from queryard.estimate.tasks.planned import PlannedJob, PlannedQuery
+from queryard.estimate.tasks.staged import StagedTimes
 
 SCAN, JOIN, LAST = "scan", "join", "last"
 
@@ -189,3 +190,57 @@ def test_seconds_stay_between_the_plan_and_what_was_seen(seen, left, job):
     assert min([1.0, *seen]) * 0.999 <= expected <= max([1.0, *seen]) * 1.001
     plan.finished(SCAN, left)
     assert plan.seconds(job, "map") > 0
+
+
+def test_a_scan_that_leaves_a_hundred_times_more_does_not_stretch_what_reads_its_groups():
+    jobs = {
+        "scan": PlannedJob(1e9, {}, 1e6, 1.0, None, fixed_s=0.01),
+        "groups": PlannedJob(0.0, {"scan": 1e6}, 2000.0, 1.0, 1.0, fixed_s=0.01, most_bytes=2600.0),
+        "top": PlannedJob(0.0, {"groups": 2000.0}, 100.0, 0.02, None, fixed_s=0.01),
+    }
+    course = PlannedQuery(jobs)
+    course.finished("scan", 1e8)
+    assert course.size_factor("groups") == pytest.approx(100.0)
+    assert course.seconds("groups", "map") == pytest.approx(0.01 + 0.99 * 100)
+    assert course.size_factor("top") == pytest.approx(1.3)
+    assert course.seconds("top", "map") == pytest.approx(0.023)
+    # What a job has left is believed, whatever its bound was.
+    course.finished("groups", 20_000.0)
+    assert course.size_factor("top") == pytest.approx(10.0)
+
+
+def timed(times: StagedTimes, sizes: JobSizes, class_name: str = "") -> PlannedJob:
+    return times.timed(class_name, PlannedJob(0.0, {}, 0.0, 1.0, None, sizes))
+
+
+def test_the_interval_of_a_job_comes_of_what_its_tasks_do_and_narrows_as_such_tasks_end():
+    times = StagedTimes()
+    scan = JobSizes("extract", PhaseSizes(4, scan_bytes=1e9))
+    mixed = JobSizes("extract", PhaseSizes(4, scan_bytes=1e8, read_bytes=1e8, left_bytes=1e8))
+    first = times.doubt("", timed(times, scan))
+    assert first > times.doubt("", timed(times, mixed))  # errors of several prices partly cancel
+    usual_s = timed(times, scan).map_s
+    for _ in range(20):
+        times.learn("", "map", scan, 2 * usual_s)
+    known = times.doubt("", timed(times, scan))
+    assert known < first / 2
+    # Joins have taught nothing.
+    join = scan._replace(operator="join")
+    assert times.doubt("", timed(times, join)) == first
+
+
+def test_the_interval_of_a_template_comes_of_how_its_queries_differed():
+    sizes = JobSizes("extract", PhaseSizes(4, scan_bytes=1e9))
+    steady, varied = StagedTimes(), StagedTimes()
+    for turn in range(8):
+        steady.learn("template", "map", sizes, 1.0)
+        varied.learn("template", "map", sizes, 8.0 if turn % 2 else 0.5)
+    doubts = [
+        times.doubt("template", timed(times, sizes, "template")) for times in (steady, varied)
+    ]
+    assert doubts[0] < 0.1
+    assert doubts[1] > 10 * doubts[0]
+
+
+def test_a_job_of_unknown_sizes_has_no_interval():
+    assert StagedTimes().doubt("", PlannedJob(0.0, {}, 0.0, 1.0, None)) is None

@@ -107,6 +107,64 @@ def test_a_column_that_takes_long_is_told_from_the_others():
     assert costs.scan_s(SIZE, ROWS, ["long"]) > costs.scan_s(SIZE, ROWS, ["short"])
 
 
+def test_a_query_that_runs_by_itself_teaches_what_a_scan_takes():
+    costs = SharingCosts.of("csv")
+    usual = costs.scan_s(SIZE, ROWS, ["a"])
+    for _ in range(40):
+        costs.saw_scan(SIZE, ROWS, ["a"], 3 * usual)
+    assert costs.scan_s(SIZE, ROWS, ["a"]) == pytest.approx(3 * usual, rel=0.1)
+    # No segment was made yet: on a slow machine that is slow, too.
+    prior = SharingCosts.of("csv").make_s(SIZE, ROWS, ["a"])
+    assert costs.make_s(SIZE, ROWS, ["a"]) == pytest.approx(3 * prior, rel=0.3)
+    for _ in range(40):
+        costs.saw_make(SIZE, ROWS, ["a"], prior)
+        costs.saw_scan(SIZE, ROWS, ["a"], 3 * usual)
+    assert costs.make_s(SIZE, ROWS, ["a"]) == pytest.approx(prior, rel=0.2)
+    assert costs.scan_s(SIZE, ROWS, ["a"]) == pytest.approx(3 * usual, rel=0.2)
+
+
+def test_a_query_that_does_much_more_than_its_scan_is_half_believed():
+    costs = SharingCosts.of("csv")
+    usual = costs.scan_s(SIZE, ROWS, ["a"])
+    costs.saw_scan(SIZE, ROWS, ["a"], 1000 * usual)
+    assert costs.scan_s(SIZE, ROWS, ["a"]) < 2 * usual
+
+
+def test_rows_are_those_that_were_counted():
+    costs = SharingCosts.of("csv")
+    assert costs.rows_in(1e6) == 1e4
+    costs.saw_make(8e6, 4e5, ["a"], 1.0)
+    assert costs.rows_in(1e6) == pytest.approx(5e4)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [None, {}, {"prices": [1.0]}, "text"],
+)
+def test_what_was_learnt_at_other_prices_is_ignored(state):
+    costs = SharingCosts.of("json")
+    costs.take_state(state)
+    assert costs == SharingCosts.of("json")
+    other = SharingCosts.of("csv")
+    other.saw_make(1e6, 1e4, ["a"], 1.0)
+    costs.take_state(other.to_state())
+    assert costs == SharingCosts.of("json")
+
+
+def test_what_is_no_pace_is_ignored():
+    costs = SharingCosts.of("csv")
+    state = costs.to_state() | {
+        "make": [1e9, 3],
+        "scan": "fast",
+        "ride": [0.5],
+        "columns": {"a": None},
+        "bytes": -1,
+    }
+    costs.take_state(state)
+    assert costs.scan_s(SIZE, ROWS, ["a"]) == SharingCosts.of("csv").scan_s(SIZE, ROWS, ["a"])
+    assert costs.makes == costs.scans == costs.rides == 0
+
+
 def test_what_took_no_time_teaches_nothing():
     costs = SharingCosts.of("csv")
     costs.saw_make(SIZE, ROWS, COLUMNS, 0.0)

@@ -159,6 +159,51 @@ FUNCTIONS = (
         "profiling to a file", "class", "CALL enable_profiling(save_location='{new}')", alone=False
     ),
     Escape("a log entry", "class", "SELECT write_log('x')", alone=False),
+    Escape(
+        "a macro that reads the views' texts",
+        "class",
+        "SELECT relname, pg_get_viewdef(oid) FROM pg_catalog.pg_class",
+        alone=False,
+    ),
+    Escape(
+        "such a macro in quotes, by its schema",
+        "class",
+        'SELECT system.pg_catalog."PG_Get_ViewDef"(oid) FROM pg_class',
+        alone=False,
+    ),
+    Escape(
+        "such a macro as a method",
+        "class",
+        "SELECT oid.pg_get_viewdef() FROM pg_class",
+        alone=False,
+    ),
+    Escape(
+        "such a macro in a macro",
+        "class",
+        "CREATE TEMP MACRO c(o) AS pg_get_viewdef(o); SELECT c(oid) FROM pg_class",
+        alone=False,
+    ),
+    Escape(
+        "such a macro for each of a list",
+        "class",
+        "SELECT list_transform(list(oid), lambda o: pg_get_viewdef(o)) FROM pg_class",
+        alone=False,
+    ),
+    Escape("a macro that waits", "class", "SELECT pg_sleep(0)", alone=False),
+    Escape("a macro of sizes on disk", "class", "SELECT get_block_size('memory')", alone=False),
+    Escape(
+        "a plan with the files of a view",
+        "class",
+        "SELECT json_serialize_plan('SELECT * FROM orders')",
+        alone=False,
+    ),
+    Escape("the texts of macros", "class", "FROM duckdb_functions()", alone=False),
+    Escape(
+        "pg_proc with the texts of macros",
+        "class",
+        "SELECT prosqlbody FROM pg_catalog.pg_proc",
+        alone=False,
+    ),
 )
 
 STATEMENTS = (

@@ -26,15 +26,22 @@ def test_a_name_is_enough_and_a_table_says_all():
         "nodes": [1, 8],
         "autoscaler": True,
         "namespace": "yard",
-        "store": "1 GB",
         "temp": "/scratch",
     }
-    assert set(table) == set(KEYS)
-    found = BackendSetting(
-        "ray", "auto", 4, 2_000_000_000, (1, 8), True, "yard", 1_000_000_000, "/scratch"
-    )
+    assert {*table, "store"} == set(KEYS)
+    found = BackendSetting("ray", "auto", 4, 2_000_000_000, (1, 8), True, "yard", None, "/scratch")
     assert read_backend(table) == found
     assert read_backend(table, "10.0.0.5:6379").address == "10.0.0.5:6379"
+    assert read_backend({"kind": "ray", "store": "1 GB"}).store == 1_000_000_000
+
+
+def test_settings_are_compared_with_the_address_that_counts():
+    scaled = {"kind": "ray", "nodes": [1, 2], "autoscaler": True}
+    assert read_backend(scaled, "auto").autoscaler
+    with pytest.raises(QueryardError, match="on this machine has none"):
+        read_backend({**scaled, "address": "auto"}, "local")
+    with pytest.raises(QueryardError, match="store: is for a cluster that is started on this"):
+        read_backend({"kind": "ray", "store": "1 GB"}, "auto")
 
 
 @pytest.mark.parametrize(
@@ -51,6 +58,7 @@ def test_a_name_is_enough_and_a_table_says_all():
         ({**RAY, "slots": 0}, "backend: slots: must be a whole number, at least 1"),
         ({**RAY, "memory": "much"}, "backend: memory: 'much' is not a size"),
         ({**RAY, "store": "1 MB"}, "backend: store: must be at least 75 MB"),
+        ({**RAY, "store": "1 GB"}, "backend: store: is for a cluster that is started on this"),
         ({**RAY, "autoscaler": 1}, "backend: autoscaler: must be true or false"),
         ({**RAY, "autoscaler": True}, "needs the least and the most nodes, as nodes ="),
         ({"kind": "ray", "nodes": [1, 2], "autoscaler": True}, "on this machine has none"),

@@ -8,6 +8,7 @@ import uuid
 from decimal import Decimal
 
 import numpy as np
+import pandas as pd
 import pytest
 from service.anywhere import PLACES, a_session
 
@@ -63,6 +64,13 @@ def rows(session, sql, parameters=()):
         (np.float64(0.5), "0.5"),
         (np.bool_(True), "true"),
         (np.str_("n"), "n"),
+        (np.datetime64("2026-01-01T00:00:00.5", "ns"), "2026-01-01 00:00:00.5"),
+        (np.datetime64("NaT"), None),
+        (np.array([1, 2]), "[1, 2]"),
+        (pd.Timestamp("2026-01-01"), "2026-01-01 00:00:00"),
+        (pd.NaT, None),
+        (pd.NA, None),
+        ([1, pd.NA], "[1, NULL]"),
     ],
 )
 def test_values_arrive(qy, value, text):
@@ -75,19 +83,37 @@ def test_values_arrive(qy, value, text):
     [
         (b"\x00\xff", "BLOB"),
         (bytearray(b"ab"), "BLOB"),
+        (memoryview(b"ab"), "BLOB"),
         (dt.date(2020, 2, 29), "DATE"),
         (dt.datetime(2020, 2, 29, 1, 2, 3), "TIMESTAMP"),
         (Decimal("1.50"), "DECIMAL(3,2)"),
         (1.5, "DOUBLE"),
         (True, "BOOLEAN"),
         ("x", "VARCHAR"),
-        ([1, 2], "BIGINT[]"),
+        (2**31 - 1, "INTEGER"),
+        (-(2**31), "INTEGER"),
+        (2**31, "BIGINT"),
+        (2**63, "HUGEINT"),
+        ([1, 2], "INTEGER[]"),
+        ([1, 2**31], "BIGINT[]"),
     ],
 )
 def test_values_come_back_with_their_type(qy, value, kind):
     answer = qy.sql("SELECT ? AS v", [value])
     assert answer.types == [kind]
-    assert answer.fetchall() == [(bytes(value) if isinstance(value, bytearray) else value,)]
+    assert answer.fetchall() == [(bytes(value) if kind == "BLOB" else value,)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "found"),
+    [
+        ("SELECT DATE '2020-02-28' + ?", dt.date(2020, 3, 1)),
+        ("SELECT round(1.2345, ?)", Decimal("1.23")),
+        ("SELECT lpad('a', ?, '-')", "-a"),
+    ],
+)
+def test_functions_of_integers_take_an_integer(qy, sql, found):
+    assert rows(qy, sql, [2]) == [(found,)]
 
 
 def test_moments_with_a_zone_are_the_same_moment(qy):

@@ -72,6 +72,26 @@ def test_a_staged_query(qy) -> None:
     assert "window" in refused.reasons[0]
 
 
+def test_jobs_of_a_staged_query_have_intervals_of_their_own(qy) -> None:
+    text = "SELECT k, count(*) AS n FROM facts WHERE v > {} GROUP BY k ORDER BY n DESC LIMIT 3"
+    found = qy.estimate(text.format(1), plan="staged")
+    last = found.jobs[-1]
+    assert last.rows_expected.high == last.rows_expected.value == 3  # no more than the limit
+    before = [job.seconds_expected for job in found.jobs]
+    for number in range(2, 6):
+        qy.submit(text.format(number), plan="staged").result().fetchall()
+    after = [job.seconds_expected for job in qy.estimate(text.format(9), plan="staged").jobs]
+    for new, old in zip(after, before, strict=True):
+        assert new.high / new.low != old.high / old.low
+    wide = widths_of(qy, "SELECT k, v FROM facts"), widths_of(qy, JOIN)
+    assert len({round(width, 3) for widths in wide for width in widths}) > 1
+
+
+def widths_of(qy, sql: str) -> list[float]:
+    jobs = qy.estimate(sql, plan="staged").jobs
+    return [job.seconds_expected.high / job.seconds_expected.low for job in jobs]
+
+
 def test_nothing_is_run(qy) -> None:
     before = qy.sql("SELECT count(*) FROM shop.t").fetchall()
     found = qy.estimate("INSERT INTO shop.t SELECT * FROM shop.t")

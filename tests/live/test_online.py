@@ -96,10 +96,12 @@ def test_intervals_hold_the_truth_and_shrink(session: Session, folder: Path):
 def test_a_median_has_an_interval_and_ends_exact(session: Session, folder: Path):
     sql = "SELECT kind, median(price) AS middle FROM sales GROUP BY kind ORDER BY kind"
 
-    *early, last = session.online(sql, every=0)
+    answers = session.online(sql, every=0)
+    *early, last = answers
 
     assert last.exact
     assert last.rows() == about(exactly(folder, sql))
+    assert answers.last is last, "not the last estimate"
     with_interval = [answer for answer in early if answer.error is not None]
     assert with_interval
     for answer in with_interval:
@@ -124,7 +126,8 @@ def test_it_stops_by_time(session: Session):
     *_, last = session.online("SELECT sum(price) AS total FROM sales", within="1 ms", every=0)
 
     assert isinstance(last, OnlineAnswer)
-    assert last.fraction <= 1.0
+    assert not last.exact
+    assert last.fraction <= 0.1, "the first answer, and no more"
 
 
 def test_clients_that_know_only_final_answers_get_the_last(session: Session, folder: Path):
@@ -172,11 +175,61 @@ def test_errors_are_those_of_the_query(session: Session):
         session.online("SELECT 1", columns=[1])  # type: ignore[list-item]
 
 
-def test_columns_are_named_in_any_case_and_a_wrong_one_is_told(session: Session):
+def test_columns_are_named_in_any_case_and_a_wrong_one_is_an_error(session: Session):
     sql = "SELECT kind, sum(price) AS total FROM sales GROUP BY kind"
-    assert not any("columns:" in note for note in next(session.online(sql, columns="TOTAL")).notes)
-    wrong = next(session.online(sql, columns=["totl"]))
-    assert "columns: nothing is estimated in 'totl' (estimated: total)" in wrong.notes
+    assert next(session.online(sql, columns="TOTAL")).columns == ["kind", "total"]
+    with pytest.raises(
+        QueryardError, match=r"columns: nothing is estimated in 'totl' \(estimated: total\)"
+    ):
+        next(session.online(sql, columns=["totl"]))
+
+
+BY_KIND = "SELECT kind, sum(price) AS total FROM sales GROUP BY kind ORDER BY kind"
+RARE = "avg(CASE WHEN kind = 3 AND i % 97 < 2 THEN price ELSE 3 + i % 2 END)"
+
+
+def test_the_error_is_that_of_the_groups_that_are_named(session: Session):
+    sql = f"SELECT kind, {RARE} AS total FROM sales GROUP BY kind ORDER BY kind"
+    steady = [a for a in session.online(sql, groups=[1, 2], every=0) if a.error is not None]
+    rare = [a for a in session.online(sql, groups=[3], every=0) if a.error is not None]
+    assert len(steady[0]) == 4, "all groups are shown"
+    assert 2 * steady[0].error < rare[0].error
+    wanted = rare[0].error / 2
+    *_, soon = session.online(sql, groups=[1, 2], stop_at=wanted, every=0)
+    *_, late = session.online(sql, stop_at=wanted, every=0)
+    assert soon.fraction < late.fraction, "the rare one needs more"
+
+
+@pytest.mark.parametrize(
+    ("sql", "groups", "told"),
+    [
+        (BY_KIND, [1, 17], r"groups: there is no group 17 in what was read \(groups: 0, 1, 2, 3\)"),
+        (BY_KIND, [(1, 2)], r"groups: \(1, 2\) must be a value of each group column .* \(kind\)"),
+        ("SELECT sum(price) AS p FROM sales", ["x"], "groups: 'x' is no group, as the answer has"),
+        (BY_KIND, 5, "groups: must be a list of groups, got 5"),
+        (BY_KIND, [{"kind": 1}], "groups: must be values of the group column"),
+    ],
+)
+def test_a_wrong_group_is_an_error_that_says_what_there_is(
+    session: Session, sql: str, groups: object, told: str
+):
+    with pytest.raises(QueryardError, match=told):
+        list(session.online(sql, groups=groups, every=0))  # type: ignore[arg-type]
+
+
+def test_the_kernel_hears_of_the_users_own_measure(folder: Path, tmp_path: Path):
+    with queryard.connect(
+        folder, slots=2, history=tmp_path / "h.sqlite", statistics="off"
+    ) as session:
+        list(session.online(BY_KIND, measure=lambda rows: rows.num_rows))
+        with pytest.raises(QueryardError, match="measure: the function failed: division by zero"):
+            list(session.online(BY_KIND, measure=lambda rows: 1 / 0))
+        with pytest.raises(QueryardError, match="measure: must be a function of the rows, got 3"):
+            session.online(BY_KIND, measure=3)  # type: ignore[arg-type]
+    with HistoryReader(tmp_path / "h.sqlite") as history:
+        steps = recorded(history).journal.steps
+    reports = [e for step in steps for e in step.events if isinstance(e, AnswerReported)]
+    assert [c for e in reports for c in (*e.before, e.change)] == [1.0] + [0.0] * 19
 
 
 def test_a_table_without_rows(tmp_path: Path):
@@ -337,4 +390,10 @@ def test_the_kernel_hears_of_answers_and_the_journal_replays(
         if isinstance(event, AnswerReported)
     ]
     assert len({event.job for event in reports}) == 3
+    for job in {event.job for event in reports}:
+        told = [event for event in reports if event.job == job]
+        read = [n for e in told for n in range(e.batch - len(e.before), e.batch + 1)]
+        assert read == list(range(1, 21)), "of each part, in order"
+        changes = [change for event in told for change in (*event.before, event.change)]
+        assert all(0 < change <= 1 for change in changes)
     assert replay(found.journal, lambda scheduler: scheduler.validate()) is None

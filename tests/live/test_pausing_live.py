@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -85,6 +86,47 @@ def test_what_was_learnt_is_forgotten_also_for_queries_that_wait(tmp_path: Path)
         assert qy.estimate(slow.format(5)).by == "template", "learnt anew"
         with pytest.raises(QueryardError, match="unknown model"):
             qy.reset_models(["weather"])
+
+
+def settled_estimate(qy: queryard.Session, sql: str) -> Any:
+    """What a query is expected to take, once what ended queries teach has arrived."""
+    found = [qy.estimate(sql).work_s]
+    while len(found) < 3 or len(set(found[-3:])) > 1:
+        time.sleep(0.05)
+        found.append(qy.estimate(sql).work_s)
+    return found[-1]
+
+
+def test_what_a_reset_has_forgotten_can_be_given_back(tmp_path: Path):
+    (tmp_path / "t.csv").write_text("n\n1\n")
+    slow = "SELECT count(*) FROM t, range(3000000) r(i) WHERE i % {} = 1 AND n < 9"
+    with queryard.connect(tmp_path, slots=1, memory="300 MB") as qy:
+        for number in range(2, 5):
+            qy.sql(slow.format(number)).fetchall()
+        qy.pause("ann")
+        waiting = qy.submit(slow.format(6))
+        before = settled_estimate(qy, slow.format(6))
+        give_back = qy.reset_models()
+        while waiting.timing.predicted_by == "template":
+            time.sleep(0.002)
+        give_back()
+        while waiting.timing.predicted_by != "template":
+            time.sleep(0.002)
+        assert settled_estimate(qy, slow.format(6)) == before
+        waiting.cancel()
+
+
+def test_what_the_history_has_comes_back_where_a_reset_was_made_before_it_was_read(tmp_path: Path):
+    (tmp_path / "t.csv").write_text("n\n1\n")
+    slow = "SELECT count(*) FROM t, range(3000000) r(i) WHERE i % {} = 1 AND n < 9"
+    with queryard.connect(tmp_path, slots=1, memory="300 MB") as qy:
+        for number in range(2, 5):
+            qy.sql(slow.format(number)).fetchall()
+    with queryard.connect(tmp_path, slots=1, memory="300 MB") as qy:
+        give_back = qy.reset_models()
+        assert qy.estimate(slow.format(5)).by != "template"
+        give_back()
+        assert qy.estimate(slow.format(5)).by == "template"
 
 
 def test_the_past_before_a_reset_does_not_come_back_with_the_next_session(tmp_path: Path):

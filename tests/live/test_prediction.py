@@ -16,7 +16,7 @@ from queryard.engine.staged import times
 from queryard.engine.staged.times import task_seconds
 from queryard.estimate.prices import Rates
 from queryard.estimate.work import FIGURES, GUESS_S
-from queryard.live.estimates import prediction as module
+from queryard.live.estimates import templates
 from queryard.live.estimates.prediction import Predictor
 from queryard.live.estimates.refinement import revised_work
 from queryard.live.request import QueryRequest
@@ -81,7 +81,7 @@ def test_a_template_takes_what_its_like_took_whatever_the_literals(predictor):
     prediction = predictor.first(asked(SUM.replace("3", "77").lower()))
     assert (prediction.by, prediction.work_s) == ("template", 1.5)
     assert prediction.memory_bytes == 1_300_000
-    # And there is no need to plan it.
+    # And there is no need to plan it again.
     assert predictor.refine(asked(SUM)) is None
 
 
@@ -192,6 +192,72 @@ def test_a_slow_machine_is_told_by_its_rates(data):
     slow.close()
 
 
+LESS = "SELECT id FROM facts WHERE small < {} ORDER BY words"
+
+
+def test_the_literals_of_a_query_count_before_any_of_its_template_has_ended(predictor):
+    few, most = (predictor.refine(asked(LESS.format(number))) for number in (2, 90))
+    assert most.work_s > 5 * few.work_s
+    # On submission the plan of other literals is better than nothing, and doubted.
+    other = predictor.first(asked(LESS.format(40)))
+    assert (other.by, other.work_s) == ("plan", most.work_s)
+    assert other.spread >= 2.0 > most.spread
+
+
+def test_what_a_template_took_is_scaled_by_what_plans_say_of_other_literals(predictor):
+    few, most = asked(LESS.format(2)), asked(LESS.format(90))
+    planned = [predictor.refine(one).work_s for one in (few, most)]
+    predictor.learn(few, 0.3)
+    predictor.reset(templates=False, prices=True)
+    assert predictor.first(few).work_s == 0.3
+    found = predictor.first(most)
+    assert found.by == "template"
+    assert found.work_s == pytest.approx(0.3 * planned[1] / planned[0], rel=0.3)
+    # With literals that were not planned yet it is as much as before, until there is a plan.
+    new = asked(LESS.format(95))
+    assert predictor.first(new).work_s == 0.3
+    assert predictor.wants_plan(new)
+    assert predictor.refine(new).work_s > 1.0
+    assert not predictor.wants_plan(new)
+
+
+def test_the_same_literals_take_as_long_as_the_last_time(predictor):
+    for turn in range(3):
+        predictor.learn(asked(SUM.replace("3", "4")), 0.5 + turn / 100)
+        predictor.learn(asked(SUM), 5.0)
+    assert predictor.first(asked(SUM)).work_s == 5.0
+    assert predictor.first(asked(SUM.replace("3", "4"))).work_s == 0.51
+    parameters = asked(SUM.replace("3", "?"), [9])
+    predictor.learn(parameters, 1.0)
+    assert predictor.first(parameters).work_s == 1.0
+
+
+@pytest.mark.parametrize(
+    ("taken", "wanted"),
+    [
+        ([0.001], False),  # short
+        ([0.3], True),  # too few to say
+        ([0.30, 0.31, 0.30], False),  # alike
+        ([0.30, 0.90, 0.30], True),
+    ],
+)
+def test_a_known_template_is_planned_only_where_that_may_pay(predictor, taken, wanted):
+    for number, work_s in enumerate(taken):
+        predictor.learn(asked(SUM.replace("3", str(number + 10))), work_s)
+    assert predictor.wants_plan(asked(SUM)) == wanted
+    assert (predictor.refine(asked(SUM)) is not None) == wanted
+    assert not predictor.wants_plan(asked(SUM.replace("3", "10")))  # it has run
+
+
+def test_plans_that_tell_nothing_of_a_template_are_not_asked_for(predictor):
+    for number, work_s in ((90, 0.3), (2, 3.0), (50, 1.0)):
+        question = asked(LESS.format(number))
+        predictor.refine(question)
+        predictor.learn(question, work_s)
+    assert not predictor.wants_plan(asked(LESS.format(70)))
+    assert predictor.first(asked(LESS.format(70))).work_s == 1.0
+
+
 CROSS = "SELECT count(*) FROM facts a, facts b"
 
 
@@ -260,7 +326,7 @@ def test_running_longer_than_predicted_is_taken_into_account(predictor):
 
 
 def test_only_so_many_templates_are_remembered(data, monkeypatch):
-    monkeypatch.setattr(module, "TEMPLATES", 5)
+    monkeypatch.setattr(templates, "TEMPLATES", 5)
     predictor = Predictor(open_catalog(data))
     questions = [asked(f"SELECT {number} AS c{number}") for number in range(9)]
     for question in questions:

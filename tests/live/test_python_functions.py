@@ -192,6 +192,10 @@ def test_replacing_a_function(qy):
 def test_what_cannot_be_a_function_is_refused(qy):
     with pytest.raises(QueryardError, match="a b"):
         qy.create_function("a b", lambda: 1, [], "BIGINT")
+    with pytest.raises(QueryardError, match="7 cannot be the name"):
+        qy.create_function(7, lambda: 1, [], "BIGINT")
+    with pytest.raises(QueryardError, match="parameters must be a list of SQL types, got 'DOUBLE'"):
+        qy.create_function("f", lambda x: x, "DOUBLE", "BIGINT")
     with pytest.raises(QueryardError, match="cannot be called"):
         qy.create_function("f", 7, [], "BIGINT")
     with pytest.raises(QueryardError, match="NOTYPE"):

@@ -107,6 +107,13 @@ def test_every_arrow_type(column):
             check_same(found, plain.sql(sql).to_arrow_table(), ordered=True)
 
 
+def test_a_type_that_duckdb_does_not_know_is_named():
+    wide = pa.array([Decimal("1.5")], pa.decimal256(50, 2))
+    told = pytest.raises(queryard.QueryardError, match=r"column 'wide' is of .* type decimal256")
+    with queryard.connect(tables={"t": pa.table({"n": [1], "wide": wide})}) as qy, told:
+        qy.sql("SELECT * FROM t").fetchall()
+
+
 def test_categories_of_pandas_and_polars():
     words = pd.DataFrame({"c": pd.Categorical(["x", None, "y", "x"]), "n": [1, 2, 3, 4]})
     other = pl.DataFrame({"c": ["x", None, "y", "x"]}).with_columns(

@@ -291,3 +291,31 @@ def test_a_segment_is_parsed_once_for_all_riders_and_kept_for_later_ones(place: 
         for handle in [session.submit(sql, plan="staged") for sql in texts]:
             handle.result().fetchall()
         assert session.host.engine.segments.makes <= makes + 2
+
+
+def test_why_tells_of_a_rider_with_which_queries_it_rides(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with session_on(place, 20e3, profile="s3") as session:
+        store, go_on = session.host.engine.segments, threading.Event()
+        reading = store.reading
+
+        def held(*given: Any, **options: Any) -> Any:
+            assert go_on.wait(60)
+            return reading(*given, **options)
+
+        monkeypatch.setattr(store, "reading", held)
+        texts = [SQL[0].format(t="a"), SQL[2].format(t="a", m=3)]
+        try:
+            handles = [session.submit(sql, plan="staged") for sql in texts]
+            until = time.monotonic() + 60
+            for handle, other in (handles, reversed(handles)):
+                told = f"rides on a shared scan with {other.id} and has read all in"
+                while told not in str(handle.why()):
+                    assert time.monotonic() < until, str(handle.why())
+                    time.sleep(0.02)
+        finally:
+            go_on.set()
+        for handle, sql in zip(handles, texts, strict=True):
+            assert same(handle.result().fetchall(), expected(place, sql))
+        assert "rides" not in str(handles[0].why())

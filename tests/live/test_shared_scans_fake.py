@@ -128,6 +128,35 @@ def test_a_rider_that_fails_for_good_leaves_alone() -> None:
     host.check_idle()
 
 
+def told_of_scans(host: FakeHost, query: str) -> str:
+    why = host.coordinator.why(query)
+    assert why is not None
+    (told,) = (reason for reason in why.reasons if "rides on a shared scan" in reason)
+    return told
+
+
+def test_why_tells_with_which_queries_a_rider_rides_and_when_it_has_read_all() -> None:
+    host = host_of(READ)
+    first = host.submit("scans", plan="staged")
+    host.run(3.5)
+    # A circle of one: no other query is on it.
+    assert " with " not in told_of_scans(host, first)
+    second = host.submit("scans", plan="staged")
+    host.run(5.5)
+    assert f"rides on a shared scan with {second} and has read all in" in told_of_scans(host, first)
+    assert f"with {first}" in told_of_scans(host, second)
+    left_s = {
+        query: float(told_of_scans(host, query).rpartition(" in ")[2].removesuffix(" s"))
+        for query in (first, second)
+    }
+    at_s = host.now_s
+    host.run()
+    for query, seconds_left in left_s.items():
+        ended_s = host.ended[query].ended_s
+        assert ended_s is not None
+        assert abs(at_s + seconds_left - ended_s) < 1.5, query
+
+
 def test_batches_wait_for_each_other() -> None:
     profile = {"base": "mrshare", "sharing": {"name": "mrshare", "count": 3, "window_s": 5.0}}
     host = host_of(READ, profile=profile)

@@ -51,6 +51,13 @@ def test_without_a_reported_error_the_change_of_the_answer_stands_for_it() -> No
     assert time_to_reduction(run, 0.7) == {"q": 4}
 
 
+def test_changes_of_batches_that_were_read_together_count_one_by_one() -> None:
+    steps = answers("q/w", (3, 9, None), (4, 1, None))
+    told = steps[1].events[0]._replace(batch=4, before=(4.0, 2.0))
+    run = run_of(online("q"), steps[0], Step(4, (told,), ()))
+    assert error_left(run.answers) == [1, 0.25]
+
+
 def test_an_answer_that_never_moves_has_no_error_left_after_the_second() -> None:
     run = run_of(online("q"), *answers("q/w", (3, 9, None), (4, 0, None)))
     assert error_left(run.answers) == [1, 0]

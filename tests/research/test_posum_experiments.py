@@ -11,6 +11,7 @@ from queryard.portfolio import Decision, QueryEnd, Schedule
 from research import EXPERIMENTS, Outcome, RunOptions
 from research.numbers import margin
 from research.outcome import Verdict
+from research.posum.borrowing import borrowing_table
 from research.posum.jobs import KINDS
 from research.posum.pairs import (
     COST_WEIGHT,
@@ -127,6 +128,15 @@ def test_margins_are_those_of_the_thesis() -> None:
     values = [731 - spread, 731 - spread, 731 + spread, 731 + spread]
     assert margin(values, 90) == pytest.approx(94, abs=0.5)
     assert margin([731.0], 90) == 0
+
+
+def test_edls_sh_costs_batch_jobs_less_when_it_borrows() -> None:
+    draws = {"workload 1": [Draw(WORKLOADS[1], hours=0.1)]}
+    table = borrowing_table(RunOptions(seeds=1, size=0.1), draws)
+    caps, borrowing = table.rows
+    assert (caps[0], borrowing[0]) == ("workload 1, hard caps", "workload 1, borrowing")
+    assert (caps[3], borrowing[3]) == ("16.7", "16.7")
+    assert float(borrowing[4]) < float(caps[4])
 
 
 def test_a_score_and_its_parts() -> None:

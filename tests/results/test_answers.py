@@ -93,8 +93,42 @@ def test_looking_ahead_uses_nothing_up(qy) -> None:
     answer = qy.sql("SELECT range AS n FROM range(100)")
     table, more = answer.head(10)
     assert (table.num_rows, more) == (10, True)
-    assert "first 10 rows, there are more" in repr(answer)
+    assert "10 rows, and there are more" in repr(answer)
     assert answer.arrow().num_rows == 100
+
+
+def test_looking_ahead_sees_the_rows_that_were_not_fetched_yet(qy) -> None:
+    answer = qy.sql("SELECT range AS n FROM range(100)")
+    assert answer.fetchone() == (0,)
+    assert answer.head(2)[0].column(0).to_pylist() == [1, 2]
+    assert answer.fetchmany(97)[-1] == (97,)
+    assert answer.head(5)[0].column(0).to_pylist() == [98, 99]
+    assert answer.fetchall() == [(98,), (99,)]
+    assert answer.head(5)[0].column(0).to_pylist() == [98, 99]
+
+
+@pytest.mark.parametrize("read", [list, lambda answer: list(answer.batches())])
+def test_rows_that_are_gone_are_not_shown_as_none(qy, read) -> None:
+    answer = qy.sql("SELECT range AS n FROM range(3)")
+    read(answer)
+    with pytest.raises(QueryardError, match="all rows were handed over"):
+        answer.show()
+    assert "all rows were handed over" in repr(answer)
+    assert "all rows were handed over" in answer._repr_html_()
+    nothing = qy.sql("SELECT 1 AS n WHERE false")
+    read(nothing)
+    assert "0 rows" in repr(nothing)
+
+
+@pytest.mark.parametrize("size", [-1, "2", 1.5, None, True])
+def test_a_number_of_rows_that_is_none_is_named(qy, size) -> None:
+    with pytest.raises(QueryardError, match="size: must be a whole number"):
+        qy.sql("SELECT 1").fetchmany(size)
+
+
+def test_columns_of_one_name_in_polars(qy) -> None:
+    sql = "SELECT 1 AS a, 2 AS a, 3 AS a_1, 4 AS A"
+    assert qy.sql(sql).pl().columns == duckdb.sql(sql).pl().columns
 
 
 def test_a_closed_answer_says_so(qy) -> None:
@@ -115,6 +149,8 @@ def test_what_statements_without_rows_answer(qy) -> None:
     assert (made.returns_rows, made.changed) == (False, 7)
     assert qy.sql("INSERT INTO numbers VALUES (1), (2)").changed == 2
     assert qy.sql("SET timezone = 'UTC'").changed == 0
+    fetched = qy.sql("INSERT INTO numbers VALUES (3)")
+    assert (fetched.fetchone(), fetched.changed) == ((1,), 1)
     returned = qy.sql('INSERT INTO numbers VALUES (9) RETURNING n AS "Count"')
     assert (returned.returns_rows, returned.fetchall()) == (True, [(9,)])
 
@@ -178,7 +214,7 @@ def test_a_session_lives_as_long_as_its_answer() -> None:
 
 # --- Python values -------------------------------------------------------------------------------
 
-_ARROW_LACKS = ("time_tz", "tuple", "geometry", "variant")
+_ARROW_LACKS = ("time_tz", "geometry", "variant")
 
 
 def _columns() -> list[tuple[str, str]]:
@@ -193,10 +229,26 @@ def test_values_are_those_of_duckdb(qy, name: str, kind: str) -> None:
         wanted = duckdb.connect().execute(sql).fetchall()
     except duckdb.Error:  # it needs pytz
         pytest.skip(f"DuckDB's Python package gives no {kind} here")
-    found = qy.sql(sql).fetchall()
-    if kind == "TIMESTAMP_MS":  # told as text: far beyond what Python knows
-        wanted = [(row[0] and row[0].replace(".775", ".775000"),) for row in wanted]
-    assert repr(found) == repr(wanted)
+    assert repr(qy.sql(sql).fetchall()) == repr(wanted)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "170141183460469231731687303715884105727::HUGEINT",
+        "340282366920938463463374607431768211455::UHUGEINT",
+        "'00000000-0000-0000-0000-000000000007'::UUID",
+        "'10101'::BIT",
+        "-12345678901234567890123456789012345678901234567890::BIGNUM",
+        "row(1, 5::HUGEINT)",
+    ],
+)
+def test_types_that_arrow_lacks_have_their_values_within_others(qy, value: str) -> None:
+    sql = (
+        f"SELECT {value}, [{value}, NULL], [[{value}]], array_value({value}), "
+        f"{{'a, (b': {value}, 'c': [{value}]}}, MAP {{'k': {value}}}"
+    )
+    assert repr(qy.sql(sql).fetchall()) == repr(duckdb.connect().execute(sql).fetchall())
 
 
 def test_values_with_time_zones_and_infinities(qy) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import random
+import re
 import sys
 import types
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from service.anywhere import PLACES, a_session
 
@@ -150,3 +153,28 @@ def test_online_answers_take_each_others_place(anywhere, monkeypatch) -> None:
     assert "42" in cell.shown[-1]
     anywhere.online("SELECT avg(nothing)")._ipython_display_()
     assert "nothing" in cell.shown[-1]
+
+
+def test_the_error_bars_of_online_answers_shrink_and_are_gone_at_the_end(
+    tmp_path, monkeypatch
+) -> None:
+    draw = random.Random(7)
+    many = pa.table(
+        {
+            "g": [i % 2 for i in range(200_000)],
+            "v": [float(draw.random() < 0.02) for _ in range(200_000)],
+        }
+    )
+    pq.write_table(many, tmp_path / "many.parquet", row_group_size=2_000)
+    cell = Cell(monkeypatch)
+    sql = "SELECT g, sum(v) AS total FROM many GROUP BY g ORDER BY g"
+    with queryard.connect(tmp_path, slots=2, history=False, statistics="off") as session:
+        session.online(sql, every=0)._ipython_display_()
+    widths = [[int(width) for width in re.findall(r"width:(\d+)px", shown)] for shown in cell.shown]
+    with_bars = [found for found in widths if found]
+    assert all(len(found) == 2 for found in with_bars), "one per group"
+    assert len(with_bars) >= 2
+    assert max(with_bars[-1]) < max(with_bars[0])
+    assert "±" in cell.shown[-2]
+    assert widths[-1] == []
+    assert "exact" in cell.shown[-1]

@@ -15,13 +15,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-START_S = 60.0
+LIVES_S = 60.0
 
 
 class Process:
     """A server that has said where it is."""
 
-    def __init__(self, arguments: list[str], folder: Path) -> None:
+    def __init__(self, arguments: list[str], folder: Path, lives_s: float = LIVES_S) -> None:
         source = Path(__file__).parents[2] / "src"
         environment = {**os.environ, "PYTHONPATH": str(source), "XDG_CACHE_HOME": str(folder)}
         self._log = folder / f"log-{time.monotonic_ns()}.txt"
@@ -34,7 +34,7 @@ class Process:
                 env=environment,
             )
         # A process that hangs ends all the same.
-        self._watch = threading.Timer(START_S, self.popen.kill)
+        self._watch = threading.Timer(lives_s, self.popen.kill)
         self._watch.daemon = True
         self._watch.start()
         self.told = self._start()
@@ -47,7 +47,7 @@ class Process:
             if line.startswith("More tokens"):
                 return "".join(lines)
         self.popen.wait()
-        raise AssertionError(f"it did not start: {''.join(lines)}{self._log.read_text()}")
+        raise AssertionError(f"it did not start: {''.join(lines)}{self.log()}")
 
     @property
     def url(self) -> str:
@@ -65,7 +65,11 @@ class Process:
 
     def events(self) -> list[dict[str, Any]]:
         """The log so far."""
-        return [json.loads(line) for line in self._log.read_text().splitlines()]
+        return [json.loads(line) for line in self.log().splitlines()]
+
+    def log(self) -> str:
+        """The log so far, as text."""
+        return self._log.read_text()
 
     def wait_for(self, event: str, times: int = 1) -> dict[str, Any]:
         """An event of the log, once it has come so many times."""
@@ -95,10 +99,10 @@ class Process:
 
 
 @contextmanager
-def a_process(folder: Path, *arguments: str | Path) -> Iterator[Process]:
+def a_process(folder: Path, *arguments: str | Path, lives_s: float = LIVES_S) -> Iterator[Process]:
     """A server with these arguments, killed at the end if it still runs."""
     usual = ["--http", "0", "--slots", "2", "--memory", "512MB"]
-    made = Process([*usual, *map(str, arguments)], folder)
+    made = Process([*usual, *map(str, arguments)], folder, lives_s)
     try:
         yield made
     finally:

@@ -84,7 +84,7 @@ def test_a_lost_host_keeps_nothing():
     segments = Segments(1e3, 1.0, {})
     segments.keep("h", TEXT, 3)
     assert (segments.kept("h", TEXT, 3), segments.kept("g", TEXT, 3)) == (1.0, 0.0)
-    assert list(segments.news()) == []
+    assert list(segments.changed_shares()) == []
     segments.lose("h")
     assert segments.kept("h", TEXT, 3) == 0.0
 

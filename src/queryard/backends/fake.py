@@ -71,7 +71,7 @@ class _Slot:
 
 
 @dataclass(slots=True)
-class _Run:
+class _FakeExecution:
     name: str
     left_s: float
     members: dict[str, str] = field(default_factory=dict)  # query: job
@@ -98,8 +98,8 @@ class FakeBackend:
         self._nodes = {node.id: node for node in nodes}
         self._joined: dict[str, Node] = {}
         self._busy: Counter[str] = Counter()
-        self._runs: dict[str, _Run] = {}
-        self._by_job: dict[str, _Run] = {}
+        self._runs: dict[str, _FakeExecution] = {}
+        self._by_job: dict[str, _FakeExecution] = {}
         self._joining: set[str] = set()
         self._staged: set[str] = set()
         self._launches: dict[int, Launch] = {}
@@ -153,7 +153,7 @@ class FakeBackend:
             else:
                 self._join(query, work)
             return
-        run = _Run(work.run, self.script.work_s(work.run), since_s=self.now_s)
+        run = _FakeExecution(work.run, self.script.work_s(work.run), since_s=self.now_s)
         self._runs[work.run] = run
         self._enter(run, query, work)
         self._after(REPORT_S, lambda: self._report(run))
@@ -170,7 +170,7 @@ class FakeBackend:
         self._enter(run, query, work)
         self._tell(RunJoined(query))
 
-    def _enter(self, run: _Run, query: str, work: Leased) -> None:
+    def _enter(self, run: _FakeExecution, query: str, work: Leased) -> None:
         job = str(JobId(query, NATIVE_JOB))
         run.members[query] = job
         if work.narrow:
@@ -298,7 +298,7 @@ class FakeBackend:
             slot.leaving = True
             self._after(self.script.leave_s(), lambda slot=slot: self._leave(run, slot))  # type: ignore[misc]
 
-    def _leave(self, run: _Run, slot: _Slot) -> None:
+    def _leave(self, run: _FakeExecution, slot: _Slot) -> None:
         if slot in run.slots and not run.ended:
             self._settle(run)
             self._free(run, slot)
@@ -311,13 +311,13 @@ class FakeBackend:
         self._settle(found)
         self._end(found, self.script.error(run))
 
-    def _free(self, run: _Run, slot: _Slot) -> None:
+    def _free(self, run: _FakeExecution, slot: _Slot) -> None:
         run.slots.remove(slot)
         self._busy[slot.node] -= 1
         used = run.usage[slot.query]
         self._tell(QueryUsed(slot.query, Usage(used, used)))
 
-    def _settle(self, run: _Run) -> None:
+    def _settle(self, run: _FakeExecution) -> None:
         """Enter what was done since the last change."""
         elapsed_s, run.since_s = self.now_s - run.since_s, self.now_s
         if run.ended:
@@ -328,24 +328,24 @@ class FakeBackend:
         run.work_s += done_s
         run.left_s -= done_s
 
-    def _plan(self, run: _Run) -> None:
+    def _plan(self, run: _FakeExecution) -> None:
         run.version += 1
         version = run.version
         if run.slots:
             left_s = max(0.0, run.left_s) / len(run.slots)
             self._after(left_s, lambda: self._complete(run, version))
 
-    def _complete(self, run: _Run, version: int) -> None:
+    def _complete(self, run: _FakeExecution, version: int) -> None:
         if not run.ended and run.version == version:
             self._settle(run)
             self._end(run, self.script.error(run.name))
 
-    def _end(self, run: _Run, error: BaseException | None) -> None:
+    def _end(self, run: _FakeExecution, error: BaseException | None) -> None:
         run.ended, run.error = True, error
         self._tell(RunEnded(run.name, error, self.script.rows_out(run.name)))
         self._tell_ends(run)
 
-    def _tell_ends(self, run: _Run) -> None:
+    def _tell_ends(self, run: _FakeExecution) -> None:
         outcome = "finished" if run.error is None else "failed"
         cause = "" if run.error is None else str(run.error)
         for slot in list(run.slots):
@@ -358,7 +358,7 @@ class FakeBackend:
                 node = next(iter(self._joined), "")
                 self._tell(LeaseEnded(0.0, job, node, 0, outcome, cause))  # type: ignore[arg-type]
 
-    def _report(self, run: _Run) -> None:
+    def _report(self, run: _FakeExecution) -> None:
         if run.ended or run.name not in self._runs:
             return
         self._settle(run)

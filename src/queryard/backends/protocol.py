@@ -185,12 +185,15 @@ class RunReport(NamedTuple):
 class RunEnded(NamedTuple):
     """A run is over; it comes before the ends of its leases.
 
-    `rows_out` says whether readers have seen anything of it, so that it cannot be run again.
+    `rows_out` says whether readers have seen anything of it, so that it cannot be run again. `node`
+    is the one of a cluster at which it ran; "" if that was the driver's process. A run that failed
+    at a node may be granted slots again: it begins anew.
     """
 
     run: str
     error: BaseException | None
     rows_out: bool
+    node: str = ""
 
 
 class QueryUsed(NamedTuple):

@@ -117,8 +117,9 @@ def _show(found: dict[str, Any], worst: int) -> None:
 
     console = Console(highlight=False)
     console.print(
-        f"{readable.count(found['judged'], found['queries'])} queries are judged: native ones that "
-        "ran to their end on their own.",
+        f"{readable.count(found['judged'])} of {readable.several(found['queries'], 'query')} "
+        f"{'is' if found['judged'] == 1 else 'are'} judged: native ones that ran to their end on "
+        "their own.",
         soft_wrap=True,
     )
     tables = {
@@ -142,7 +143,9 @@ def _draw(path: Path, queries: list[QueryRecord]) -> None:
     ordered = sorted(queries, key=lambda query: query.asked_at + (query.response_s or 0.0))
     cases = [(last_case(query), by_of(query)) for query in ordered]
     points = [PredictedQuery(case.predicted_s, case.actual_s, by) for case, by in cases]
-    save_accuracy_figure(str(path), points, f"Predictions of {len(points)} queries")
+    save_accuracy_figure(
+        str(path), points, f"Predictions of {readable.several(len(points), 'query')}"
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -50,6 +50,8 @@ def _line(node: dict[str, Any]) -> str:
         parts.append("takes no new work")
     if node["silent"]:
         parts.append(f"has not answered for {node['silent_s']:.0f} s")
+    if node.get("resting"):  # a session of an earlier version does not say
+        parts.append(f"gets no work {node['resting']}")
     if node["running"]:
         parts.append(f"runs {', '.join(node['running'])}")
     where = f" at {node['where']}" if node["where"] else ""

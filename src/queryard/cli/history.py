@@ -89,7 +89,7 @@ def history(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Write everything as Parquet files, one a table.",
+            help="Write everything as Parquet files, one per table.",
             rich_help_panel=_WHAT,
             show_default=False,
         ),

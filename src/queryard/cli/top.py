@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console, Group
@@ -88,13 +88,5 @@ def _source(data: str | None) -> Iterator[Callable[[], list[Present]]]:
 
 
 def _sessions(data: str | None) -> list[Present]:
-    """All sessions that are open; forecasts that are not there yet are left out."""
-    seen = []
-    for remote, told in ask_all(data, "overview"):
-        ends_s: dict[str, Any] = {}
-        with contextlib.suppress(QueryardError, OSError):
-            if told["queries"]:
-                forecasts = remote.ask("forecasts")
-                ends_s = {query: forecast["end_s"] for query, forecast in forecasts.items()}
-        seen.append(of_session(str(remote), told, ends_s))
-    return seen
+    """All sessions that are open."""
+    return [of_session(str(remote), told) for remote, told in ask_all(data, "overview")]

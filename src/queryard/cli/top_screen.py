@@ -28,6 +28,8 @@ _HOLDS = {
     "cap": "its pool's cap",
     "order": "its turn",
 }
+# How many of the queries that ended lately are shown.
+ENDED = 5
 # The headline, the heads of the two tables, how many more there are, and blank ones.
 _OTHER_LINES = 6
 
@@ -44,14 +46,29 @@ class Row:
     progress: float
     waited_s: float
     runs_s: float | None
+    starts_in_s: float | None
     ends_in_s: float | None
     due_in_s: float | None
     why: str
 
 
 @dataclass(frozen=True, slots=True)
+class Ended:
+    """A query that has ended lately."""
+
+    id: str
+    tenant: str
+    sql: str
+    status: str
+    took_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Present:
-    """One moment. `rows` has running queries first; `more` wait besides."""
+    """One moment. `rows` has running queries first; `more` wait besides.
+
+    `ended` has the last one first; only servers know of them.
+    """
 
     title: str
     state: str
@@ -63,6 +80,7 @@ class Present:
     rows: tuple[Row, ...]
     more: int
     tenants: tuple[tuple[str, int, int, int], ...]
+    ended: tuple[Ended, ...] = ()
 
 
 def of_server(url: str, told: Mapping[str, Any]) -> Present:
@@ -78,6 +96,7 @@ def of_server(url: str, told: Mapping[str, Any]) -> Present:
             progress=each["progress"] or 0.0,
             waited_s=each["waited_s"],
             runs_s=None if each["started_at"] is None else max(0.0, at - each["started_at"]),
+            starts_in_s=each.get("starts_in_s"),  # servers of before do not tell it
             ends_in_s=each["eta_s"],
             due_in_s=None if each["deadline_at"] is None else each["deadline_at"] - at,
             why=each["why"],
@@ -98,17 +117,27 @@ def of_server(url: str, told: Mapping[str, Any]) -> Present:
         rows=tuple(rows),
         more=told["more_waiting"],
         tenants=tuple(tenants),
+        ended=tuple(
+            Ended(
+                each["id"],
+                each["tenant"],
+                each["sql"],
+                each["status"],
+                each["ended_at"] - each["submitted_at"],
+            )
+            for each in told["ended"][:ENDED]
+        ),
     )
 
 
-def of_session(title: str, told: Mapping[str, Any], ends_s: Mapping[str, float | None]) -> Present:
-    """From what a session answers on its socket, and its forecasts."""
+def of_session(title: str, told: Mapping[str, Any]) -> Present:
+    """From what a session answers on its socket."""
     now_s = told["now_s"]
     queries = sorted(told["queries"], key=lambda each: (each["started_s"] is None, each["turn"]))
     counts: dict[str, Counter[str]] = {}
     rows = []
     for each in queries:
-        started_s, end_s = each["started_s"], ends_s.get(each["id"])
+        started_s = each["started_s"]
         running = started_s is not None
         counted = counts.setdefault(each["tenant"], Counter())
         counted["running" if running else "waiting"] += 1
@@ -123,7 +152,8 @@ def of_session(title: str, told: Mapping[str, Any], ends_s: Mapping[str, float |
                 progress=each["progress"],
                 waited_s=(started_s if running else now_s) - each["submitted_s"],
                 runs_s=now_s - started_s if running else None,
-                ends_in_s=None if end_s is None or end_s < now_s else end_s - now_s,
+                starts_in_s=each.get("starts_in_s"),  # sessions of before do not tell them
+                ends_in_s=each.get("ends_in_s"),
                 due_in_s=None if each["deadline_s"] is None else each["deadline_s"] - now_s,
                 why=_held(each),
             )
@@ -155,10 +185,15 @@ def _held(query: Mapping[str, Any]) -> str:
 def screen(present: Present, width: int, height: int | None) -> Group:
     """All of it, in so many lines; None: as many as it takes."""
     tenants = _tenants(present)
+    parts: list[Table | Text] = []
     room = None
     if height is not None:
-        room = max(3, height - _OTHER_LINES - tenants.row_count)
-    return Group(headline(present), tenants, Text(), _queries(present, room, width >= WIDE), Text())
+        room = height - _OTHER_LINES - tenants.row_count
+    if present.ended and (room is None or room > 2 * ENDED):
+        parts = [_ended(present.ended), Text()]
+        room = None if room is None else room - len(present.ended) - 2
+    queries = _queries(present, None if room is None else max(3, room), width >= WIDE)
+    return Group(headline(present), tenants, Text(), queries, Text(), *parts)
 
 
 def headline(present: Present) -> Text:
@@ -184,7 +219,7 @@ def _tenants(present: Present) -> Table:
 
 
 def _queries(present: Present, room: int | None, is_wide: bool) -> Table:
-    numbers = ("slots", "done", "waited", "runs for", "ends in", "due in")
+    numbers = ("slots", "done", "waited", "runs for", "starts in", "ends in", "due in")
     table = _table(("query", "tenant"), numbers if is_wide else numbers[:3])
     # These two are cropped: half the name of a query is of no use.
     if is_wide:
@@ -203,7 +238,8 @@ def _queries(present: Present, room: int | None, is_wide: bool) -> Table:
         if is_wide:
             cells += [
                 Text(_seconds(row.runs_s)),
-                Text(_seconds(row.ends_in_s)),
+                Text(_about(row.starts_in_s)),
+                Text(_about(row.ends_in_s)),
                 Text(_seconds(row.due_in_s), style="red" if late else ""),
                 _line(row.why),
             ]
@@ -212,6 +248,21 @@ def _queries(present: Present, room: int | None, is_wide: bool) -> Table:
     hidden = len(present.rows) - len(shown) + present.more
     if hidden:
         table.add_row("…", f"{hidden} more", style="dim")
+    return table
+
+
+def _ended(ended: tuple[Ended, ...]) -> Table:
+    table = _table(("ended", "tenant", "status"), ("took",))
+    table.add_column("SQL")
+    for each in ended:
+        table.add_row(
+            _text(each.id),
+            _text(each.tenant),
+            Text(each.status, style="" if each.status == "finished" else "red"),
+            Text(_seconds(each.took_s)),
+            _line(" ".join(each.sql.split())),
+            style="dim",
+        )
     return table
 
 
@@ -231,6 +282,10 @@ def _text(text: str) -> Text:
 
 def _line(text: str) -> Text:
     return Text(printable(text), no_wrap=True, overflow="ellipsis")
+
+
+def _about(value: float | None) -> str:
+    return "" if value is None else f"~{_seconds(value)}"
 
 
 def _seconds(value: float | None) -> str:

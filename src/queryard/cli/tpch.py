@@ -38,8 +38,10 @@ def tpch(
     for number, text in benchmark.queries().items():
         (texts / f"q{number:02d}.sql").write_text(text.rstrip() + ";\n", encoding="utf-8")
     size = readable.size(sum(file.stat().st_size for file in files))
+    tables = readable.several(len(files), "table")
+    queries = readable.several(benchmark_count(texts), "query")
     console = Console(highlight=False, soft_wrap=True)
-    console.print(f"{folder}: {len(files)} tables, {size}, and {benchmark_count(texts)} queries.")
+    console.print(f"{folder}: {tables}, {size}, and {queries}.")
     console.print("Try:", style="bold")
     for command in (
         f"queryard tables --data {folder}",

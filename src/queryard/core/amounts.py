@@ -107,7 +107,9 @@ def _sum_terms(text: str, kind: _Kind) -> float:
     total, at = 0.0, 0
     while at < len(text) or not text:
         term = _TERM.match(text, at)
-        if term is None:
+        # "1 000" is not 1, and "2030-01-01" is no number of seconds.
+        is_one_of_several = term is not None and (at > 0 or term.end() < len(text))
+        if term is None or (is_one_of_several and (not term[2] or term[1][0] in "+-")):
             raise InvalidAmount(f"{text!r} is not a {kind.name}; write one such as {kind.examples}")
         unit = term[2]
         if unit and unit.lower() not in by_folded:

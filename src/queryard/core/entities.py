@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from .failed_at import FailedAt
 from .lifecycle import DONE, QueryStage
 from .means import Mean
 from .model import MAP, REDUCE, Job, Node, Query, Table
@@ -112,6 +113,7 @@ class JobState:
         "done",
         "done_share",
         "downstream",
+        "failed_at",
         "failures",
         "finishing",
         "fit",
@@ -226,6 +228,8 @@ class JobState:
         # that was its own fault.
         self.restarting = False
         self.failures = 0
+        # The hosts at which it has failed, and may not elsewhere.
+        self.failed_at: FailedAt | None = None
         # How often the host was lost on which it had started.
         self.losses = 0
         self.answers: list[Answer] = []
@@ -320,6 +324,7 @@ class JobState:
         copy.finishing = self.finishing
         copy.restarting = self.restarting
         copy.failures = self.failures
+        copy.failed_at = self.failed_at
         copy.losses = self.losses
         copy.answers = self.answers  # replaced as a whole, never changed
         copy.held_s = self.held_s

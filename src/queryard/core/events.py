@@ -14,9 +14,10 @@ from .model import Node, Query, Table
 from .speedup import Speedup
 
 # What a failure means for the next attempt: it is made, and this one counts towards the most
-# there may be; it is made, and this one does not count (the work itself is not to blame); or it
-# is not made, because it would fail again.
-Retry = Literal["count", "free", "never"]
+# there may be; so it is, and at another node first, since the node may be to blame; it is made, and
+# this one does not count (the work itself is not to blame); or it is not made, because it would
+# fail again.
+Retry = Literal["count", "elsewhere", "free", "never"]
 
 
 class QuerySubmitted(NamedTuple):
@@ -88,7 +89,8 @@ class AnswerReported(NamedTuple):
     """An online job answered after a mini-batch (counted from 1).
 
     `change` is the magnitude by which the answer moved, `core_s` the work the batch took,
-    `error` the width of its confidence interval where the engine gives one.
+    `error` the width of its confidence interval where the engine gives one. Batches may be read
+    together: then `before` has the changes of those before it, and each took `core_s`.
     """
 
     time_s: float
@@ -97,6 +99,7 @@ class AnswerReported(NamedTuple):
     change: float
     core_s: float
     error: float | None = None
+    before: tuple[float, ...] = ()
 
 
 class WidthChanged(NamedTuple):

@@ -132,6 +132,8 @@ def _reasons(
     for job in runnable:
         if state.apart and job.host:
             yield f"job {job.spec.name} has started on {job.host!r} and can use its slots only"
+    for job in query.jobs:
+        yield from _elsewhere(job)
     if not runnable:
         yield from (_job_reason(job) for job in query.jobs if not job.done)
     elif ahead:
@@ -144,6 +146,16 @@ def _reasons(
             yield f"{scheduler.policy.name} keeps back {several(free_slots, 'free slot')}"
         else:
             yield "it is next in its pool; all slots are busy"
+
+
+def _elsewhere(job: JobState) -> Iterator[str]:
+    """What of a job has failed at nodes, so that others come first."""
+    failed = [("it", job.failed_at)] if job.failed_at is not None and not job.host else []
+    for phase in (job.map, job.reduce):
+        if phase is not None:
+            failed += [(f"{phase.kind} {index}", phase.failed_at[index]) for index in phase.aside]
+    for what, at in failed[:3]:
+        yield f"job {job.spec.name}: {what} failed at {', '.join(at.places)}; others come first"
 
 
 def _free_slots(state: State, jobs: list[JobState]) -> int:

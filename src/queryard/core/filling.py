@@ -14,6 +14,7 @@ from .admission import Admission
 from .changes import leases, queries
 from .changes.tasks import launch_one, launch_ride
 from .commands import Command, Launch
+from .elsewhere import find_aside, has_task_for, job_suits
 from .entities import Candidate, JobState, NodeState, QueryState
 from .lifecycle import PENDING
 from .model import MAP, TaskId
@@ -149,7 +150,7 @@ class Filling:
             if head is not None:
                 # No other has come to the front since: no need to ask down the tree again.
                 job, phase, changes = head
-                if changes == self._front.changes:
+                if changes == self._front.changes and not phase.aside:
                     self._launch(job, phase, phase.take(), node)
                     continue
                 self.head = None
@@ -177,33 +178,37 @@ class Filling:
         maps = job.map
         if maps is None:
             return None
-        if self._may_map(job, maps, lane) and (
-            not job.spec.scans or self._crew.placement.accepts(job, node, self._state)
+        if self._may_map(job, maps, lane, node) and (
+            not job.spec.scans
+            or self._crew.placement.accepts(job, node, self._state)
+            or find_aside(maps, node, self._state) is not None
         ):
             return maps
-        return job.reduce if self._may_reduce(job, lane) else None
+        return job.reduce if self._may_reduce(job, lane, node) else None
 
-    def _may_map(self, job: JobState, maps: PhaseState, lane: int) -> bool:
+    def _may_map(self, job: JobState, maps: PhaseState, lane: int, node: NodeState) -> bool:
         if not maps.counts[PENDING] or job.held_back or lane not in self._map_lanes:
+            return False
+        if maps.aside and not has_task_for(maps, node, self._state):
             return False
         return not self._restricts_lanes or self._crew.split.suits(job, maps, lane)
 
-    def _may_reduce(self, job: JobState, lane: int) -> bool:
+    def _may_reduce(self, job: JobState, lane: int, node: NodeState) -> bool:
         reduces = job.reduce
         if reduces is None or lane not in self._reduce_lanes or not self._standing.can_reduce(job):
+            return False
+        if reduces.aside and not has_task_for(reduces, node, self._state):
             return False
         return not self._restricts_lanes or self._crew.split.suits(job, reduces, lane)
 
     def _attempt(self, candidate: Candidate, lane: int, node: NodeState) -> bool:
         """Let a candidate use a slot of the node, if it can."""
         query = candidate.query
+        jobs = self.jobs_for(candidate, lane, node)
+        if not jobs:
+            return False  # what it has to do is to be done elsewhere
         if query.stage == "waiting" and not self._admission.admits(query, lane, node):
             return False
-        if isinstance(candidate, JobState):
-            return self._start(candidate, lane, node)
-        jobs: Sequence[JobState] = query.runnable[lane]
-        if self._state.apart:
-            jobs = self.jobs_for(query, lane, node)
         if len(jobs) == 1:
             started = self._start(jobs[0], lane, node)
             if started and self.keeps_head:
@@ -214,12 +219,15 @@ class Filling:
             return True
         return any(self._start(job, lane, node) for job in list(jobs) if job is not first)
 
-    def jobs_for(self, query: QueryState, lane: int, node: NodeState) -> Sequence[JobState]:
-        """The runnable jobs of a query that could use a slot of the node."""
-        jobs = query.runnable[lane]
+    def jobs_for(self, candidate: Candidate, lane: int, node: NodeState) -> Sequence[JobState]:
+        """The runnable jobs of a candidate that could use a slot of the node."""
+        jobs = (candidate,) if isinstance(candidate, JobState) else candidate.runnable[lane]
         if not self._state.apart:
             return jobs
-        return [job for job in jobs if job.host in ("", node.host)]
+        return [job for job in jobs if job.host == node.host or self._may_begin(job, node)]
+
+    def _may_begin(self, job: JobState, node: NodeState) -> bool:
+        return not job.host and (job.failed_at is None or job_suits(job, node, self._state))
 
     def _remember(self, jobs: Sequence[JobState]) -> None:
         """The only runnable job of the first query serves the next slots, too."""
@@ -240,10 +248,10 @@ class Filling:
         if maps is None:
             self._grant(job, self.home(job, node))
             return True
-        if self._may_map(job, maps, lane):
-            index: int | None
-            if not job.spec.scans:
-                index = maps.take()
+        if self._may_map(job, maps, lane, node):
+            index = self._take_aside(maps, node)
+            if index is not None or not job.spec.scans:
+                index = maps.take() if index is None else index
             else:
                 if self.shares(job) and self._ride(job, node):
                     return True
@@ -252,11 +260,19 @@ class Filling:
                 self._launch(job, maps, index, node)
                 return True
         reduces = job.reduce
-        if reduces is not None and self._may_reduce(job, lane):
+        if reduces is not None and self._may_reduce(job, lane, node):
             round = job.fold_round if job.folds else ""
-            self._launch(job, reduces, reduces.take(), node, round)
+            index = self._take_aside(reduces, node)
+            self._launch(job, reduces, reduces.take() if index is None else index, node, round)
             return True
         return False
+
+    def _take_aside(self, phase: PhaseState, node: NodeState) -> int | None:
+        """Take a task that failed before, if one may run at the node."""
+        if not phase.aside:
+            return None
+        index = find_aside(phase, node, self._state)
+        return None if index is None else phase.take_aside(index)
 
     def home(self, job: JobState, node: NodeState) -> NodeState:
         """Where divisible work starts that was offered a slot of a node: there, or nearer to what
@@ -272,6 +288,7 @@ class Filling:
             for other in state.nodes.values()
             if other.free > 0
             and not other.draining
+            and self._may_begin(job, other)
             and (not waits or self._admission.is_open_to(query, other.host))
         ]
         return self._crew.placement.home(job, free, state) or node

@@ -1,11 +1,13 @@
 """The counted tasks of a phase.
 
 The next one is an index until tasks are taken out of order (for locality, or by a shared scan);
-only then a byte per task says which are taken.
+only then a byte per task says which are taken. Pending tasks that failed at a node, and may succeed
+elsewhere, are set aside: they are taken by their own rule (`elsewhere`), and count as taken above.
 """
 
 from __future__ import annotations
 
+from .failed_at import FailedAt
 from .lifecycle import DONE, PENDING, RUNNING
 from .means import Mean
 from .model import Kind, Phase
@@ -15,8 +17,10 @@ class PhaseState:
     """The counted tasks of one phase: how many are pending, running, done, and which is next."""
 
     __slots__ = (
+        "aside",
         "counts",
         "cursor",
+        "failed_at",
         "failures",
         "kind",
         "local_cursors",
@@ -39,6 +43,9 @@ class PhaseState:
         self.taken: bytearray | None = None
         self.local_cursors: dict[tuple[str, int], int] | None = None
         self.failures: dict[int, int] | None = None
+        # Task -> the nodes at which it has failed; and those of them that are pending.
+        self.failed_at: dict[int, FailedAt] = {}
+        self.aside: list[int] = []
         # Task -> how often it was at a node that was lost.
         self.losses: dict[int, int] | None = None
         # Node -> finished maps with their output there, where reduces will need it.
@@ -98,7 +105,9 @@ class PhaseState:
 
     def give_back(self, index: int) -> None:
         """A taken task is pending again."""
-        if self.taken is not None:
+        if index in self.failed_at:
+            self.aside.append(index)
+        elif self.taken is not None:
             self.taken[index] = 0
             if index < self.cursor:
                 self.cursor = index
@@ -107,6 +116,11 @@ class PhaseState:
             self.returned = [index]
         else:
             self.returned.append(index)
+
+    def take_aside(self, index: int) -> int:
+        """Take a task that failed before."""
+        self.aside.remove(index)
+        return index
 
     def fork(self) -> PhaseState:
         copy = PhaseState.__new__(PhaseState)
@@ -118,6 +132,8 @@ class PhaseState:
         copy.taken = None if self.taken is None else self.taken.copy()
         copy.local_cursors = self.local_cursors.copy() if self.local_cursors else None
         copy.failures = self.failures.copy() if self.failures else None
+        copy.failed_at = self.failed_at.copy() if self.failed_at else {}
+        copy.aside = self.aside.copy() if self.aside else []
         copy.losses = self.losses.copy() if self.losses else None
         outputs = self.outputs
         copy.outputs = {place: done.copy() for place, done in outputs.items()} if outputs else {}

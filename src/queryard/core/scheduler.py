@@ -19,6 +19,7 @@ from .entities import JobState, QueryState
 from .errors import QueryardError
 from .events import Event, PolicyChosen, TaskFinished
 from .explain import Why, story, why
+from .failed_at import AVOIDED_S
 from .filling import Crew, Filling
 from .journal import Journal, Step
 from .kernel import Kernel
@@ -287,6 +288,8 @@ class Scheduler(Kernel):
         notes.regated.clear()
         if notes.capacity:
             self._settle_capacity()
+        if notes.avoided:
+            self._settle_avoided()
         if notes.woke:
             self._settle_wake()
 
@@ -301,6 +304,16 @@ class Scheduler(Kernel):
                 self.standing.place(job)
         if self.tree.slots != self.state.total_slots:
             self.tree.resize(self.state.total_slots, self.state)
+
+    def _settle_avoided(self) -> None:
+        """Work is to run elsewhere: any node may have a slot for it, and later every node."""
+        self.state.notes.avoided = False
+        self.standing.has_new_candidates = True
+        self.filling.head = None
+        time_s = self.state.now + AVOIDED_S
+        if time_s not in self.wakes:
+            self.wakes.add(time_s)
+            self._out.append(WakeAt(time_s))
 
     def _adopt_event(self) -> None:
         """Change the policy; what this instant brought finds its place in the new tree."""

@@ -281,6 +281,9 @@ class _Deal:
 
     def _attempt(self, candidate: Candidate, lane: int, node: NodeState) -> bool:
         query = candidate.query
+        jobs = self._filling.jobs_for(candidate, lane, node)
+        if not jobs:
+            return False  # what it has to do is to be done elsewhere
         if query.stage == "waiting" and query.uid not in self._admitted:
             if not self._scheduler.admission.admits(query, lane, node):
                 return False
@@ -288,16 +291,8 @@ class _Deal:
             self._state.reserved_bytes += query.memory_bytes
             if self._state.apart:
                 self._state.reservations[query.id] = query.memory_bytes
-        if isinstance(candidate, JobState):
-            job = candidate
-            if not job.lanes >> lane & 1:
-                return False
-        else:
-            jobs = self._filling.jobs_for(query, lane, node)
-            if not jobs:
-                return False  # it would start on another host
-            job = jobs[0] if len(jobs) == 1 else self._filling.pick_job(jobs)
-        if job.host != node.host and job.host and self._state.apart:
+        job = jobs[0] if len(jobs) == 1 else self._filling.pick_job(jobs)
+        if not job.lanes >> lane & 1:
             return False
         phase = self._filling.next_phase(job, lane, node)
         if phase is None and job.map is not None:

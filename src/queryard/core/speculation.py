@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from .changes.tasks import launch_again
 from .commands import Command, Launch
+from .elsewhere import suits
 from .entities import NodeState
 from .filling import Filling
+from .model import MAP
 from .parts import Speculation
 from .ranks import PoolTree
 from .standing import Standing
@@ -49,7 +51,14 @@ def _best(
 ) -> NodeState | None:
     """The fastest node that may run it; on another host than the first run, if there is one."""
     host = state.nodes[run.node].host
-    fitting = [node for node in free if speculation.goes(run, node, state)]
+    (task,) = run.tasks
+    job = state.jobs[task.job]
+    phase = job.map if task.kind == MAP else job.reduce
+    assert phase is not None
+    failed = phase.failed_at.get(task.index)
+    fitting = [
+        node for node in free if speculation.goes(run, node, state) and suits(failed, node, state)
+    ]
     return min(
         fitting,
         key=lambda node: (node.host == host, -node.spec.map_speed, -node.free, node.id),

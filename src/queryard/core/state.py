@@ -61,6 +61,7 @@ class Notes:
     """What the events of an instant changed."""
 
     __slots__ = (
+        "avoided",
         "capacity",
         "ended",
         "ended_leases",
@@ -109,6 +110,8 @@ class Notes:
         self.every_task = True
         # Whether the launches that ended are looked at.
         self.every_run = True
+        # Work failed that is to run elsewhere for a while.
+        self.avoided = False
         # Slots or memory came or went, so that shares and admissions must be seen anew.
         self.capacity = False
         self.woke = False

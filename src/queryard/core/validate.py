@@ -131,6 +131,9 @@ def _phase(job: JobState, phase: PhaseState, running: int) -> Iterator[str]:
         pending = phase.taken.count(0)
     else:
         pending = phase.spec.tasks - phase.cursor + len(phase.returned or ())
+    pending += len(phase.aside)
+    if not phase.failed_at.keys() >= set(phase.aside):
+        yield f"{where}: {phase.aside} were set aside and have failed nowhere"
     if job.query.stage != "ending" and pending != counts[PENDING]:
         yield f"{where}: {counts[PENDING]} counted as pending, {pending} are"
     if phase.kind == MAP and phase.outputs:

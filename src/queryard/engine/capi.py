@@ -199,6 +199,7 @@ _INSTANT: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "duckdb_destroy_value": (None, (_out,)),
     "duckdb_create_null_value": (Handle, ()),
     "duckdb_create_bool": (Handle, (c.c_bool,)),
+    "duckdb_create_int32": (Handle, (c.c_int32,)),
     "duckdb_create_int64": (Handle, (c.c_int64,)),
     "duckdb_create_hugeint": (Handle, (HugeInt,)),
     "duckdb_create_double": (Handle, (c.c_double,)),

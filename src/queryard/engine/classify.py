@@ -8,6 +8,7 @@ here reads SQL by itself.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -47,6 +48,7 @@ _CHANGES = frozenset({"delete", "insert", "merge", "update"})
 _WORDS_KEPT = 1_000
 _ANALYZE = ("analyze", "analyse")
 _QUERIES = ("select", "from", "with", "values", "table", "pivot", "unpivot", "describe", "(")
+_PARTS = re.compile(r"\w+")
 _SYSTEM = ("information_schema", "pg_", "sqlite_", "duckdb_")
 
 
@@ -83,11 +85,13 @@ class Classified:
     def names(self) -> frozenset[str]:
         """Every word that may be a name, so that nothing it may refer to is overlooked.
 
-        Texts too: PRAGMA table_info('orders').
+        Texts too: PRAGMA table_info('orders'). One that is set may name several: 'shop.main, web'.
         """
         words = self.tokens.different
         quoted = [word for word in words if word[:1] == '"'] if '"' in self.sql else []
         texts = [text.lower() for text in self.texts]
+        if self.kind == "SET":
+            texts += [part for text in texts for part in _PARTS.findall(text)]
         return words.difference(quoted, [MARK]).union(map(unquoted, quoted), texts)
 
     @cached_property
@@ -181,6 +185,12 @@ def classify(sql: str) -> list[Classified]:
         sql.encode()
     except UnicodeEncodeError as error:
         raise failure(f"the statement is no valid text: {error.reason}") from None
+    if (place := sql.find("\0")) >= 0:
+        # DuckDB's C interface takes it for the end, and would run what stands before it.
+        raise failure(
+            f"Parser Error: the statement holds the character 0 at position {place}; "
+            "write chr(0) for it, or pass it as a parameter"
+        )
     if (select := _select(sql)) is not None:
         found = [select]
     else:

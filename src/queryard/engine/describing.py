@@ -93,7 +93,8 @@ class Describer:
     def _describe(
         self, statement: Classified, parameters: Parameters | None, settings: Settings
     ) -> Described:
-        names = statement.names
+        # A database that is searched by USE must be there, whether a statement names it or not.
+        names = statement.names.union(*(each.names for each in settings if each.is_late))
         errors: dict[str, Exception] = {}
         tried: set[str] = set()
         while True:

@@ -28,8 +28,10 @@ __all__ = [
     "QueryCancelled",
     "QueryFailed",
     "QueryTimedOut",
+    "at_place",
     "failure",
     "failure_kind",
+    "has_local_cause",
     "is_syntax_error",
     "missing_table",
 ]
@@ -101,6 +103,44 @@ def failure_kind(error: BaseException) -> FailureKind:
     # RuntimeError is what Python raises where no further thread can be started.
     passing = OSError | MemoryError | EOFError | RuntimeError
     return "may pass" if isinstance(error, passing) else "never"
+
+
+# What may differ from one machine to another, unlike a conflict of transactions.
+_LOCAL = re.compile(r"(IO|HTTP|Connection) Error")
+
+
+def has_local_cause(error: BaseException) -> bool:
+    """Whether the machine may be why work has failed, so that it may succeed at another one.
+
+    Memory that a query has reserved is as small anywhere else, and rows that are missing are so.
+
+    >>> has_local_cause(failure("IO Error: Could not write file: No space left on device"))
+    True
+    >>> has_local_cause(OSError(28, "No space left on device"))
+    True
+    >>> has_local_cause(failure("Out of Memory Error: failed to allocate"))
+    False
+    """
+    if isinstance(error, NoRoom):
+        return True
+    if isinstance(error, QueryardError):
+        return bool(_LOCAL.match(str(error)))
+    return failure_kind(error) == "may pass"
+
+
+def at_place(error: BaseException, place: str) -> QueryFailed:
+    """The same error, with the place where it happened.
+
+    >>> at_place(OSError(28, "No space left on device"), "node a1 at 10.0.0.5")
+    QueryFailed('OSError: [Errno 28] No space left on device (at node a1 at 10.0.0.5)')
+    """
+    if not isinstance(error, QueryFailed):
+        found = QueryFailed(f"{type(error).__name__}: {error} (at {place})")
+        found.__cause__ = error
+        return found
+    found = type(error)(f"{error} (at {place})")
+    found.__cause__ = error.__cause__
+    return found
 
 
 def is_syntax_error(error: BaseException) -> bool:

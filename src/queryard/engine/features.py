@@ -19,13 +19,14 @@ from queryard.estimate.prices import Amount, Features, OperatorFeatures, ScanFea
 
 from . import amounts
 from .amounts import Amounts
-from .filters import UNKNOWN
 from .join_sizes import Pushed, is_indexed, joined, pushed_by
 from .judged import Judging, Known, equal_share
+from .keys import of_groups
 from .nodes import LIMITS, is_stream, key_names, named, named_below
 from .nodes import below as below_ids
 from .plans import WIDTH_BYTES, PlanNames, is_scan, number, operator_name, texts
 from .projections import Projections
+from .scanned_tables import scanned_tables
 from .scans import scan
 from .streams import Column, Stream, kept, source
 from .tables import TableFacts
@@ -69,6 +70,7 @@ class PlanAmounts:
         self._counted = counted
         self._done: dict[int, Amounts] = {}
         self._streams: dict[int, Stream] = {}
+        self._tables: dict[int, TableFacts] = {}
         self._scans: dict[int, ScanFeatures] = {}
         self._shared: dict[str, Stream] = {}
         # Words of all operators above one.
@@ -79,6 +81,7 @@ class PlanAmounts:
     def of(self, root: Mapping[str, Any]) -> Features:
         """The amounts of a plan, the hand-over of its rows included."""
         self._known = Known(self._facts, self._judge, key_names(root))
+        self._tables = scanned_tables(root, self._names, self._facts)
         answer = self._visit(root, frozenset(), ())
         self._add(root, amounts.answer(answer))
         chunks = float(sum(facts.chunks for facts in self._facts.values()))
@@ -184,12 +187,8 @@ class PlanAmounts:
             self._add(node, {"cached_values": shared.rows * len(shared.columns)})
             return shared
         rows = 1.0 if expected is None else expected
-        filtered = bool(texts(info.get("Filters")))
-        known = [self._facts[key] for key in self._names.holders(name, info) if key in self._facts]
-        if known:
-            # Where several tables have such columns, the one with as many rows.
-            whole = max(1.0, rows / UNKNOWN if filtered else rows)
-            facts = min(known, key=lambda one: abs(math.log(max(1.0, one.rows) / whole)))
+        facts = self._tables.get(id(node))
+        if facts is not None:
             counted = float(node["intermediate_rows"]) if self._counted else None
             found = scan(self._known, facts, info, rows, pushed, counted)
             self._scans[id(node)] = found.features
@@ -202,7 +201,7 @@ class PlanAmounts:
             self._add(node, {"scan_values": size, "scan_bytes": size * WIDTH_BYTES})
         else:
             self._add(node, {"made_rows": rows})
-        return Stream(rows, 1.0, made, GUESSED if filtered else 0.0)
+        return Stream(rows, 1.0, made, GUESSED if texts(info.get("Filters")) else 0.0)
 
     def _cte(
         self,
@@ -294,11 +293,7 @@ class PlanAmounts:
         if facts is not None and self._known.can_judge(facts, both):
             share, doubt = self._known.passing(facts, both)
             thin = below.thinned(min(below.rows, facts.rows * share))
-            where = " AND ".join(both)
-            columns = [
-                replace(column, where=where) if column.table == facts.key else column
-                for column in thin.columns
-            ]
+            columns = [self._known.filtered(column, facts, both, share) for column in thin.columns]
             return replace(thin, table=facts.key, conditions=both, doubt=doubt, columns=columns)
         rows = below.rows if expected is None else min(below.rows, expected * below.correction)
         by_values = math.prod(equal_share(text, below.columns) for text in conditions)
@@ -319,7 +314,7 @@ class PlanAmounts:
         if self._counted:
             counted = float(node.get("intermediate_rows", groups))
         self._add(node, amounts.aggregate(name, keys, calls, below.rows, counted))
-        made = [replace(key, distinct=min(key.distinct or groups, groups)) for key in keys]
+        made = [of_groups(key, groups) for key in keys]
         columns = [*made, *[Column() for _ in calls]]
         correction = groups / max(1.0, expected or 1.0)
         doubt = (below.doubt + GROUPED) if groups > 0.1 * below.rows else GROUPED
@@ -348,8 +343,8 @@ class PlanAmounts:
         conditions = texts(info.get("Conditions")) or texts(info.get("Condition"))
         own = pushed_by(id(node), name, kind, conditions, right)
         left = self._visit(probe, used, [*pushed, *own])
-        sifted = any(one.number in self._sifted for one in own)
-        found = joined(name, kind, conditions, left, right, expected, sifted, self._judge)
+        sifted = id(node) if any(one.number in self._sifted for one in own) else None
+        found = joined(name, kind, conditions, left, right, expected, sifted, self._known)
         rows = min(MOST_ROWS, max(1.0, found.rows))
         if self._counted:
             rows = float(node.get("intermediate_rows", rows))

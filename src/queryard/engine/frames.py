@@ -32,11 +32,33 @@ def copy_in(connection: Connection, place: str, frame: Any) -> None:
     view = f"queryard_frame_{next(_numbers)}"
     if library().arrow_scan(connection.handle, view.encode(), c.byref(stream)):
         pa.RecordBatchReader._import_from_c(c.addressof(stream))  # takes it over, and frees it
-        raise failure(f"DuckDB cannot read the frame for table {place}")
+        reason = _reason(connection, frame.schema)
+        raise failure(f"DuckDB cannot read the frame for table {place}{reason}")
     try:
         connection.run(f"CREATE OR REPLACE TABLE {place} AS SELECT * FROM {identifier(view)}")
     finally:
         connection.run(f"DROP VIEW IF EXISTS {identifier(view)}")
+
+
+def _reason(connection: Connection, schema: pa.Schema) -> str:
+    """The first column of a type that DuckDB does not know, with its type and what DuckDB says."""
+    duck = library()
+    for field in schema:
+        raw, converted = ArrowSchema(), Handle()
+        pa.schema([field])._export_to_c(c.addressof(raw))
+        try:
+            error = error_of(
+                duck.schema_from_arrow(connection.handle, c.byref(raw), c.byref(converted))
+            )
+        finally:
+            duck.destroy_arrow_converted_schema(c.byref(converted))
+            pa.Schema._import_from_c(c.addressof(raw))  # takes it over, and frees it
+        if error is not None:
+            return (
+                f": column {field.name!r} is of Arrow's type {field.type}; convert it before "
+                f"({_plain(error)})"
+            )
+    return ""
 
 
 def put_in(connection: Connection, name: str, rows: Any) -> None:

@@ -13,7 +13,6 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from queryard.core.errors import QueryardError, unknown_name
-from queryard.sql.catalog.quoting import identifier
 
 from .capi import (
     ArrowArray,
@@ -45,6 +44,10 @@ class ScalarFunction:
     ) -> None:
         if not callable(function):
             raise QueryardError(f"function {name!r}: {function!r} cannot be called")
+        if isinstance(parameters, str) or not isinstance(parameters, Sequence):
+            raise QueryardError(
+                f"function {name!r}: parameters must be a list of SQL types, got {parameters!r}"
+            )
         if style not in ("rows", "arrow"):
             raise QueryardError(unknown_name("style of function", style, ("rows", "arrow")))
         self.name = name
@@ -162,10 +165,8 @@ class _Types:
             pa.Schema._import_from_c(c.addressof(raw_schema))  # takes it over, and frees it
 
 
-def function_name(name: str) -> str:
+def function_name(name: object) -> str:
     """A name as SQL takes it without quotes, or an error."""
-    if not name.isidentifier():
-        raise QueryardError(
-            f"{identifier(name)} cannot be the name of a function; use letters, digits and _"
-        )
+    if not isinstance(name, str) or not name.isidentifier():
+        raise QueryardError(f"{name!r} cannot be the name of a function; use letters, digits and _")
     return name

@@ -15,6 +15,8 @@ from typing import Any
 
 from .filters import Range
 from .inequality_joins import Compared, compared, matching_share
+from .judged import Known
+from .keys import Keys
 from .streams import Column, Stream, source
 
 _EQUAL = re.compile(r"(.+?) (?:=|IS NOT DISTINCT FROM) (.+)")
@@ -48,6 +50,8 @@ class Pushed:
     values: float
     domain: float
     doubt: float
+    column: Column
+    rows: float
     range: Range | None = None
     whole_range: Range | None = None
 
@@ -94,7 +98,8 @@ def pushed_by(
     values = min(key.distinct, max(1.0, right.rows))
     doubt = right.doubt + BY_VALUES
     ranges = (key.range, key.whole_range) if key.is_whole else (None, None)
-    return [Pushed(number, equal[0][0], values, key.domain or values, doubt, *ranges)]
+    domain = key.domain or values
+    return [Pushed(number, equal[0][0], values, domain, doubt, key, right.rows, *ranges)]
 
 
 def _width(given: Range | None) -> float:
@@ -128,24 +133,26 @@ def joined(
     left: Stream,
     right: Stream,
     expected: float | None,
-    sifted: bool,
-    judge: Any = None,
+    sifted: int | None,
+    known: Known,
 ) -> Stream:
     """The rows of a join, whose left side may hold only rows with a partner already."""
     if name == "ASOF_JOIN":
         return replace(left, columns=[*left.columns, *right.columns])  # at most one for each
-    pairs, doubt = _pairs(conditions, left, right, expected, sifted, judge)
+    pairs, doubt = _pairs(conditions, left, right, expected, sifted, known)
     doubt += max(left.doubt, right.doubt)
-    matched_left = 1.0 if sifted else _matched(conditions, left, right, False)
-    turned = [_turned(text) for text in conditions]
-    matched_right = _matched(turned, right, left, sifted)
     if kind == "MARK" or kind == "SINGLE":
         return replace(left, columns=[*left.columns, Column()])
     if kind in ("SEMI", "ANTI"):
-        share = matched_left if kind == "SEMI" else max(LEAST_ANTI, 1 - matched_left)
+        share = 1.0
+        if sifted is None:
+            share = _matched(conditions, left, right, False, known.keys)
+        share = share if kind == "SEMI" else max(LEAST_ANTI, 1 - share)
         return left.thinned(max(1.0, left.rows * share), doubt)
     if kind in ("RIGHT_SEMI", "RIGHT_ANTI"):
-        share = matched_right if kind == "RIGHT_SEMI" else max(LEAST_ANTI, 1 - matched_right)
+        turned = [_turned(text) for text in conditions]
+        share = _matched(turned, right, left, sifted is not None, known.keys)
+        share = share if kind == "RIGHT_SEMI" else max(LEAST_ANTI, 1 - share)
         return right.thinned(max(1.0, right.rows * share), doubt)
     rows = pairs
     if kind in ("LEFT", "OUTER", "FULL"):
@@ -175,12 +182,18 @@ def _turned(text: str) -> str:
     return text if found is None else f"{found[2]} = {found[1]}"
 
 
-def _matched(conditions: Sequence[str], side: Stream, other: Stream, among: bool) -> float:
+def _matched(
+    conditions: Sequence[str], side: Stream, other: Stream, among: bool, keys: Keys
+) -> float:
     """The share of a side's rows that have a partner, if the other's values are `among` its own."""
     share = 1.0
     for mine, theirs in equalities(conditions):
         one, two = _side(mine, side), _side(theirs, other)
         if one is None or two is None or two.distinct is None:
+            continue
+        found = None if among else keys.matched(one, side.rows, two, other.rows)
+        if found is not None:
+            share = min(share, found)
             continue
         values = min(two.distinct, max(1.0, other.rows))
         share = min(share, values / (one.distinct or values if among else _domain(one, two)))
@@ -192,8 +205,8 @@ def _pairs(
     left: Stream,
     right: Stream,
     expected: float | None,
-    sifted: bool,
-    judge: Any,
+    sifted: int | None,
+    known: Known,
 ) -> tuple[float, float]:
     """Pairs of rows that agree, and the doubt."""
     domains: list[float] = []
@@ -205,7 +218,11 @@ def _pairs(
             one, two = _side(equal[0][0], left), _side(equal[0][1], right)
             one, two = one or Column(), two or Column()
             right_values = min(two.distinct or 1.0, max(1.0, right.rows))
-            domains.append(right_values if sifted else _domain(one, two))
+            found_pairs = _matching(one, left, two, right, sifted, known.keys)
+            if found_pairs is not None:
+                domains.append(max(1.0, left.rows * right.rows / max(found_pairs, 1e-9)))
+            else:
+                domains.append(_domain(one, two) if sifted is None else right_values)
             sides.append((one, two))
         elif (found := compared(text)) is not None:
             one, two = source(found.left, left.columns), source(found.right, right.columns)
@@ -214,7 +231,7 @@ def _pairs(
             )
     pairs = left.rows * right.rows
     if any(column.distinct is not None for pair in sides for column in pair):
-        values = _values_of_all(domains, sides, judge)
+        values = _values_of_all(domains, sides, known.judge)
         for side, place in ((left, 0), (right, 1)):
             if side.unique and side.unique <= {pair[place].name for pair in sides}:
                 values = max(values, side.rows)
@@ -229,6 +246,16 @@ def _pairs(
         # Equal values of unknown frequency: a key on one side at least.
         return min(corrected, max(left.rows, right.rows)), UNKNOWN
     return corrected, UNKNOWN
+
+
+def _matching(
+    one: Column, left: Stream, two: Column, right: Stream, sifted: int | None, keys: Keys
+) -> float | None:
+    """Pairs with equal keys, where more is known than numbers of values."""
+    share = 1.0 if sifted is None else one.sifted.get(sifted)
+    if not share:
+        return None
+    return keys.joined(one, left.rows / share, two, right.rows)
 
 
 def _domain(one: Column, two: Column) -> float:

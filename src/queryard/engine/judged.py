@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from queryard.sql.statistics.distinct import remaining
 
 from .filters import LEAST, kept_share, ranges, words
+from .keys import Keys
 from .streams import Column, Stream, of_table
 from .tables import TableFacts
 
@@ -39,6 +40,10 @@ class Judging(Protocol):
         self, key: str, expressions: Sequence[str], condition: str = ""
     ) -> float | None: ...
     def bounds(self, key: str, expression: str, condition: str) -> tuple[float, float] | None: ...
+    def prepare(self, key: str, condition: str, expressions: Sequence[str]) -> None: ...
+    def frequent(
+        self, key: str, expression: str, condition: str = "", own: str = ""
+    ) -> Mapping[Any, float] | None: ...
 
 
 class Known:
@@ -50,15 +55,29 @@ class Known:
         self.facts = facts
         self.judge = judge
         self._keys = keys
+        self.keys = Keys(facts, judge)
 
     def is_key(self, column: Column) -> bool:
         """Whether rows are joined or grouped by it."""
         return bool(column.name) and column.name in self._keys
 
-    def column(self, facts: TableFacts, name: str, where: str) -> Column:
+    def column(self, facts: TableFacts, name: str, conditions: Sequence[str]) -> Column:
         """A column of a table; of keys, the sample may know how many values there are."""
+        column = self._column(facts, name, " AND ".join(conditions))
+        return self.keys.of_table(column, facts, conditions) if name in self._keys else column
+
+    def filtered(
+        self, column: Column, facts: TableFacts, conditions: Sequence[str], share: float
+    ) -> Column:
+        """The column where all conditions hold, as they do for a share of the table."""
+        if column.table != facts.key:
+            return column
+        column = replace(column, where=" AND ".join(conditions), left=min(1.0, share))
+        return self.keys.of_table(column, facts, conditions) if self.is_key(column) else column
+
+    def _column(self, facts: TableFacts, name: str, where: str) -> Column:
         column = replace(of_table(facts, name), where=where)
-        if where and name in self._keys and column.is_whole and self.judge is not None:
+        if where and self._is_bounded(column) and self.judge is not None:
             # A filter on another column may leave a range of keys: the days of one year.
             bounds = self.judge.bounds(facts.key, column.text, where)
             column = column if bounds is None else replace(column, range=bounds)
@@ -71,8 +90,15 @@ class Known:
             values = min(values, column.range[1] - column.range[0] + 1)
         return replace(column, distinct=max(1.0, values), domain=max(1.0, values))
 
-    def passing(self, facts: TableFacts, conditions: Sequence[str]) -> tuple[float, float]:
+    def _is_bounded(self, column: Column) -> bool:
+        return column.name in self._keys and column.is_whole
+
+    def passing(
+        self, facts: TableFacts, conditions: Sequence[str], names: Sequence[str] = ()
+    ) -> tuple[float, float]:
         """The share of the rows of a table for which all conditions hold, and the doubt.
+
+        `names` are those of columns that will be asked for with these conditions.
 
         Rows of some range may lie together. Then a sample has all of them or none, and what the
         row groups say of their ranges is better.
@@ -84,6 +110,11 @@ class Known:
         if not rest:
             return max(LEAST, share), doubt
         by_ranges = math.prod(kept_share(text, facts.columns.get) for text in rest)
+        if self.judge is not None and not together:
+            columns = [of_table(facts, name) for name in names]
+            bounded = [column.text for column in columns if self._is_bounded(column)]
+            if bounded:
+                self.judge.prepare(facts.key, " AND ".join(rest), bounded)
         judged = None if self.judge is None else self.judge.share(facts.key, " AND ".join(rest))
         if judged is None:
             return max(LEAST, share * by_ranges), doubt + BY_RANGES * len(rest)
@@ -110,7 +141,9 @@ class Known:
         values = [self._values(column) for column in columns]
         numbers = [value for value in values if value is not None]
         known = math.sqrt(max(numbers) * sum(numbers)) if len(numbers) == len(values) else None
-        return replace(columns[0], table="", text="", where="", distinct=known, domain=known)
+        return Column(
+            columns[0].name, columns[0].width, known, known, columns[0].is_text, columns[0].is_whole
+        )
 
     def _values(self, column: Column) -> float | None:
         if column.distinct is None and column.text and self.judge is not None:

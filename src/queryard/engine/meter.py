@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 
-from .threads import all_asleep
+from .threads import ThreadState, of_this_thread
 
 # A thread that computes for less than this share of the time counts as idle.
 BUSY_SHARE = 0.05
@@ -18,11 +18,13 @@ BUSY_SHARE = 0.05
 class SlotMeter:
     """One slot's time at a query, from the inside."""
 
-    __slots__ = ("began_cpu_s", "began_s", "clock", "thread", "window_cpu_s", "window_s")
+    __slots__ = ("began_cpu_s", "began_s", "clock", "state", "window_cpu_s", "window_s")
 
     def __init__(self) -> None:
         self.clock = _clock_of_this_thread()
-        self.thread = threading.get_native_id()
+        # None once the thread has left, since an idle thread may hold its last stay for long, which
+        # must hold no file. Other threads may still ask.
+        self.state: ThreadState | None = of_this_thread()
         self.began_s = self.window_s = time.monotonic()
         self.began_cpu_s = self.window_cpu_s = self.cpu_s()
 
@@ -35,13 +37,16 @@ class SlotMeter:
     def is_idle(self, now: float, for_s: float) -> bool:
         """Whether the thread has done next to nothing for `for_s`; must be called repeatedly.
 
-        A thread that waits for a processor or a disk is not idle.
+        A thread that waits for a processor or a disk is not idle, nor one that has left.
         """
+        state = self.state
+        if state is None:
+            return False
         cpu_s, elapsed_s = self.cpu_s(), now - self.window_s
         if cpu_s - self.window_cpu_s > BUSY_SHARE * max(elapsed_s, for_s):
             self.window_s, self.window_cpu_s = now, cpu_s
             return False
-        return elapsed_s >= for_s and all_asleep([self.thread]) is not False
+        return elapsed_s >= for_s and state.is_asleep() is not False
 
 
 class Meter:
@@ -78,6 +83,7 @@ class Meter:
             self._inside.discard(stay)
             self._work_s += stay.cpu_s() - stay.began_cpu_s
             self._held_s += time.monotonic() - stay.began_s
+        stay.state = None
 
     def charge(self, work_s: float, held_s: float) -> None:
         """Enter a part of what a slot has done for several queries."""
@@ -109,10 +115,10 @@ class Meter:
         A slot that waits for a processor or a disk does something.
         """
         with self._lock:
-            threads = [stay.thread for stay in self._inside]
+            threads = [stay.state for stay in self._inside if stay.state is not None]
         if len(threads) < 2:
             return
-        asleep = [all_asleep([thread]) for thread in threads]
+        asleep = [thread.is_asleep() for thread in threads]
         if None not in asleep:
             self.looks += 1
             self.beside += len(threads) - 1

@@ -44,7 +44,7 @@ class NativeQuery:
         self._parameters = parameters
         self._sprints = sprints
         self._changed = threading.Condition()
-        self._entering = threading.Lock()
+        self._entering = False
         self._at = 0
         self._current: Statement | None = None
         self._settling = False
@@ -112,10 +112,7 @@ class NativeQuery:
             self._inside += 1
             self.started = True
         try:
-            with self._entering:
-                # Opening an instance is slow: do it without the lock.
-                if not self.ended:
-                    self._place.enter()
+            self._enter(lease)
             while not lease.withdrawn and (statement := self._statement()) is not None:
                 statement.serve(lease)
                 if statement.stage == "ended":
@@ -124,6 +121,21 @@ class NativeQuery:
             self._end(error)
         finally:
             self._go_out()
+
+    def _enter(self, lease: Lease) -> None:
+        """Open what the query runs in; slots that wait for it can be revoked meanwhile."""
+        with self._changed:
+            self._changed.wait_for(lambda: lease.withdrawn or self.ended or not self._entering)
+            if lease.withdrawn or self.ended:
+                return
+            self._entering = True
+        try:
+            # Opening an instance is slow: do it without the lock.
+            self._place.enter()
+        finally:
+            with self._changed:
+                self._entering = False
+                self._changed.notify_all()
 
     def _statement(self) -> Statement | None:
         with self._changed:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes as c
 import datetime as dt
 import decimal
+import reprlib
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,6 +33,7 @@ Shape = str | tuple[Any, ...]
 _IDS = {
     "NULL": 36,
     "BOOLEAN": 1,
+    "INTEGER": 4,
     "BIGINT": 5,
     "HUGEINT": 16,
     "DOUBLE": 11,
@@ -43,7 +45,7 @@ _IDS = {
     "TIMESTAMP WITH TIME ZONE": 31,
     "INTERVAL": 15,
 }
-_DIGITS = {"BOOLEAN": 1, "BIGINT": 19, "HUGEINT": 38}
+_DIGITS = {"BOOLEAN": 1, "INTEGER": 10, "BIGINT": 19, "HUGEINT": 38}
 
 
 class WrongParameters(QueryardError):
@@ -55,7 +57,8 @@ def bind(prepared: Handle, parameters: Sequence[Any] | Mapping[str, Any]) -> Non
     duck = library()
     count = int(duck.nparams(prepared))
     names = [take_text(duck.parameter_name(prepared, place)) for place in range(1, count + 1)]
-    for place, value in enumerate(_in_order(names, parameters), start=1):
+    for place, given in enumerate(_in_order(names, parameters), start=1):
+        value = unwrapped(given)
         with _freed(_make(value, shape_of(value)), duck.destroy_value) as handle:
             if duck.bind_value(prepared, place, handle):
                 raise failure(f"DuckDB does not take {value!r} for parameter {names[place - 1]}")
@@ -90,6 +93,24 @@ def _in_order(names: list[str], parameters: Sequence[Any] | Mapping[str, Any]) -
     return list(parameters)
 
 
+def unwrapped(value: Any) -> Any:
+    """A value without what NumPy and pandas put around it; what is missing to them is None.
+
+    >>> import numpy as np
+    >>> unwrapped([np.int64(3), np.datetime64("NaT"), np.array([1.5])])
+    [3, None, [1.5]]
+    """
+    if isinstance(value, list | tuple):
+        return [unwrapped(item) for item in value]
+    if type(value).__name__ in ("NaTType", "NAType"):
+        return None
+    if not (hasattr(value, "tolist") and hasattr(value, "dtype")):
+        return value
+    if (kind := str(value.dtype)) in ("datetime64[ns]", "timedelta64[ns]"):
+        value = value.astype(kind.replace("ns", "us"))  # nanoseconds would become a number
+    return unwrapped(value.tolist())
+
+
 # --- shapes ----------------------------------------------------------------------------------
 
 
@@ -97,7 +118,7 @@ def shape_of(value: Any) -> Shape:
     """The SQL type that holds a value.
 
     >>> shape_of(1), shape_of([1, None, 2.5]), shape_of(decimal.Decimal("1.50"))
-    ('BIGINT', ('LIST', 'DOUBLE'), ('DECIMAL', 3, 2))
+    ('INTEGER', ('LIST', 'DOUBLE'), ('DECIMAL', 3, 2))
     """
     match value:
         case None:
@@ -127,15 +148,17 @@ def shape_of(value: Any) -> Shape:
         case list() | tuple():
             nothing: Shape = "NULL"
             return ("LIST", reduce(_common, map(shape_of, value), nothing))
-    if hasattr(value, "item"):  # a scalar of NumPy
-        return shape_of(value.item())
     raise WrongParameters(
-        f"a {type(value).__name__} cannot be a parameter ({value!r}); use None, bool, int, float, "
-        "str, bytes, Decimal, date, time, datetime, timedelta, UUID, or a list of one of them"
+        f"a {type(value).__name__} cannot be a parameter ({reprlib.repr(value)}); use None, "
+        "bool, int, float, str, bytes, Decimal, date, time, datetime, timedelta, UUID, or a list "
+        "of one of them"
     )
 
 
 def _integer_shape(value: int) -> Shape:
+    # As in DuckDB's own package: `round(x, ?)` and DATE + ? take no BIGINT.
+    if -(2**31) <= value < 2**31:
+        return "INTEGER"
     if -(2**63) <= value < 2**63:
         return "BIGINT"
     if -(2**127) <= value < 2**127:
@@ -199,11 +222,11 @@ def _make(value: Any, shape: Shape) -> Any:
         return duck.create_null_value()
     if isinstance(shape, tuple):
         return _list(value, shape[1]) if shape[0] == "LIST" else _decimal(value, *shape[1:])
-    if hasattr(value, "item"):
-        value = value.item()
     match shape:
         case "BOOLEAN":
             return duck.create_bool(value)
+        case "INTEGER":
+            return duck.create_int32(int(value))
         case "BIGINT":
             return duck.create_int64(int(value))
         case "HUGEINT":

@@ -167,7 +167,8 @@ class OnPool:
     ) -> dict[str, Exception]:
         assert self._taken is not None
         self._taken.instance.expect(statement.sql)
-        named = statement.names | names
+        # A database that is searched by USE must be there, whether a statement names it or not.
+        named = statement.names.union(names, *(setting.names for setting in self._late))
         if self._attaches:
             self._attach(self._taken, connection, named)
         files = file_tables(self._catalog)

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .parameters import WrongParameters, shape_of
+from .parameters import WrongParameters, shape_of, unwrapped
 
 
 def plain(parameters: Sequence[Any] | Mapping[str, Any]) -> list[Any] | dict[str, Any]:
@@ -21,10 +21,10 @@ def plain(parameters: Sequence[Any] | Mapping[str, Any]) -> list[Any] | dict[str
     [b'a', [1, True]]
     """
     if isinstance(parameters, Mapping):
-        return {_plain_name(name): _plain(value) for name, value in parameters.items()}
+        return {_plain_name(name): _plain(unwrapped(value)) for name, value in parameters.items()}
     if isinstance(parameters, str | bytes) or not isinstance(parameters, Sequence):
         raise WrongParameters(f"parameters come in a list, a tuple or a dict, got {parameters!r}")
-    return [_plain(value) for value in parameters]
+    return [_plain(unwrapped(value)) for value in parameters]
 
 
 def _plain_name(name: object) -> str:
@@ -61,8 +61,8 @@ def _plain(value: Any) -> Any:
             return decimal.Decimal(value)
         case list() | tuple():
             return [_plain(item) for item in value]
-    shape_of(value)
-    return _plain(value.item())
+    shape_of(value)  # which raises
+    raise AssertionError(f"no plain value of {value!r}, which has a shape")
 
 
 def _plain_moment(value: dt.datetime) -> dt.datetime:

@@ -35,6 +35,8 @@ Parameters = Sequence[Any] | Mapping[str, Any]
 _State = tuple[tuple[Table, int], ...]
 # Tables that no other instance than the session's can read.
 _ELSEWHERE = ("frame", "database")
+# So many characters of DuckDB's plans are kept.
+DOCUMENTS = 2_000_000
 
 
 class Planner:
@@ -49,13 +51,25 @@ class Planner:
         self._place = SmallInstance(catalog, seal)
         self._closed = False
         self._facts: dict[str, tuple[Table, int, TableFacts]] = {}
-        # Template -> the tables and what was known of them, and what was found; None where there
-        # is no plan.
-        self._plans: Remembered[str, tuple[_State, Features | None]] = Remembered()
+        # By text and parameters: the tables and what was known of them, and what was found.
+        self._plans: Remembered[tuple[str, str], tuple[_State, Features]] = Remembered()
+        # By text and parameters: the tables, DuckDB's plan as text, and what planning took.
+        self._documents: Remembered[tuple[str, str], tuple[tuple[Table, ...], str, float]] = (
+            Remembered(most=DOCUMENTS, longest=DOCUMENTS)
+        )
+        # What was found of the last statement of each template; None where there is no plan.
+        self._latest: Remembered[str, tuple[_State, Features | None]] = Remembered()
 
-    def known(self, statement: Classified) -> Features | None:
-        """The result for an earlier statement of the same template, if no file has changed."""
-        held = self._plans.get(statement.template)
+    def known(self, statement: Classified, parameters: Parameters = ()) -> Features | None:
+        """The result for the same statement, if it was asked for and no file has changed."""
+        held = self._plans.get(_asked(statement, parameters))
+        if held is None or held[0] != self._state(self._tables(statement.names)):
+            return None
+        return held[1]
+
+    def alike(self, statement: Classified) -> Features | None:
+        """The last result for a statement that may have other literals."""
+        held = self._latest.get(statement.template)
         if held is None or held[0] != self._state(self._tables(statement.names)):
             return None
         return held[1]
@@ -72,10 +86,13 @@ class Planner:
             return None
         state = self._state(tables)
         with self._lock:
-            held = self._plans.get(statement.template)
+            asked = _asked(statement, parameters)
+            held = self._plans.get(asked)
             if held is not None and held[0] == state:
                 return held[1]
-            if self._closed:
+            latest = self._latest.get(statement.template)
+            hopeless = latest is not None and latest == (state, None)
+            if self._closed or hopeless:
                 return None
             try:
                 found = self._look(statement, parameters, tables)
@@ -83,7 +100,11 @@ class Planner:
                 if is_syntax_error(error):
                     check_syntax(statement)  # the same without EXPLAIN before it
                 found = None
-            self._plans.put(statement.template, len(statement.template), (state, found))
+            if found is not None:
+                self._plans.put(asked, sum(map(len, asked)), (state, found))
+            # One statement that cannot be planned does not speak against others.
+            if found is not None or latest is None or latest[0] != state:
+                self._latest.put(statement.template, len(statement.template), (state, found))
             return found
 
     def _tables(self, names: Set[str]) -> dict[str, Table]:
@@ -103,10 +124,16 @@ class Planner:
     ) -> Features | None:
         refuse_written(statement, parameters)
         connection = self._place.ready(statement.names)
-        began_s = time.thread_time()
-        document = _explain(connection, statement.sql, parameters)
-        planning_s = time.thread_time() - began_s
-        root = root_of(document)
+        asked, read = _asked(statement, parameters), tuple(tables.values())
+        held = self._documents.get(asked)
+        # What was learnt of the tables since is nothing to DuckDB.
+        if held is None or held[0] != read:
+            began_s = time.thread_time()
+            text = _explain(connection, statement.sql, parameters)
+            held = read, text, time.thread_time() - began_s
+            self._documents.put(asked, len(text) + sum(map(len, asked)), held)
+        _, text, planning_s = held
+        root = root_of(json.loads(text))
         if root is None:
             return None
         return replace(self._amounts(statement, root, tables), planning_s=planning_s)
@@ -142,8 +169,15 @@ class Planner:
             self._place.close()
 
 
-def _explain(connection: Connection, sql: str, parameters: Parameters) -> Any:
+def _asked(statement: Classified, parameters: Parameters) -> tuple[str, str]:
+    """A statement with its literals, whether they stand in it or come beside it."""
+    return statement.sql, repr(parameters) if parameters and statement.has_parameters else ""
+
+
+def _explain(connection: Connection, sql: str, parameters: Parameters) -> str:
     """DuckDB's plan, as it writes it."""
-    rows = bound_rows(connection, f"EXPLAIN (FORMAT json)\n{sql}", parameters)
+    asked = f"EXPLAIN (FORMAT json)\n{sql}"
+    # A prepared statement is planned when it is prepared, and again when it is run.
+    rows = bound_rows(connection, asked, parameters) if parameters else connection.rows(asked)
     written = {row["explain_key"]: row["explain_value"] for row in rows}
-    return json.loads(written.get("physical_plan", "[]"))
+    return str(written.get("physical_plan", "[]"))

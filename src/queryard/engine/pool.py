@@ -89,22 +89,23 @@ class InstancePool:
             self._used_bytes += memory_bytes
             chosen = self._best_idle(memory_bytes, seal)
             self._make_room()
-            try:
-                if chosen is not None and not chosen.instance.set_memory(memory_bytes):
-                    chosen.close()
-                    chosen = None
-                if chosen is None:
-                    chosen = PooledInstance(self._slots, memory_bytes, self._temp)
-                if seal is not None:
-                    chosen.close_to_others(seal)
-                chosen.is_new = False
-                chosen.attached.claims.on_wanted = partial(self._yield, chosen)
-            except BaseException:
-                self._used_bytes -= memory_bytes
-                if chosen is not None:
-                    chosen.close()
-                raise
-            return chosen
+            if chosen is not None and not chosen.instance.set_memory(memory_bytes):
+                chosen.close()
+                chosen = None
+        try:
+            # Without the lock: other queries are not to wait while one is opened.
+            if chosen is None:
+                chosen = PooledInstance(self._slots, memory_bytes, self._temp)
+            if seal is not None:
+                chosen.close_to_others(seal)
+            chosen.is_new = False
+            chosen.attached.claims.on_wanted = partial(self._yield, chosen)
+        except BaseException:
+            self.take_back(memory_bytes)
+            if chosen is not None:
+                chosen.close()
+            raise
+        return chosen
 
     def _best_idle(self, memory_bytes: int, seal: Seal | None) -> PooledInstance | None:
         """The instance used last has the warmest caches; another limit would evict them.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -22,6 +22,10 @@ from .statement import Lease
 
 Step = Callable[[int], float | None]
 """One step, counted from 1: how far the result moved, at least 0; None once it is done."""
+
+Reports = Callable[[int, Sequence[float], float, float | None], None]
+"""Told after some steps or parts: the number of the last, how far the result moved with each, the
+core-seconds of each, the relative error."""
 
 SCHEMA = pa.schema([("steps", pa.int64()), ("change", pa.float64())])
 TYPES = ("BIGINT", "DOUBLE")
@@ -64,11 +68,9 @@ class ProgramRun:
         self._began_s = time.monotonic()
         self._done = 0
         self._change = 0.0
-        self._report: Callable[[int, float, float, float | None], None] | None = None
+        self._report: Reports | None = None
 
-    def reports_to(
-        self, report: Callable[[int, float, float, float | None], None], work_s: Callable[[], float]
-    ) -> None:
+    def reports_to(self, report: Reports, work_s: Callable[[], float]) -> None:
         self._report = report
 
     @property
@@ -103,7 +105,7 @@ class ProgramRun:
             self._change = float(change)
             if self._report is not None:
                 core_s = time.thread_time() - began_s
-                self._report(self._done, self._change, core_s, None)
+                self._report(self._done, [self._change], core_s, None)
         if change is None or self._done == self._program.steps:
             self._end(None)
 

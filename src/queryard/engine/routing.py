@@ -89,7 +89,8 @@ class Routing:
         tables = self._catalog.tables.values()
         known = {part for table in tables for part in table.schema.lower().split(".")}
         known |= {database.alias.lower() for database in self._catalog.databases}
-        return not self._state.searched <= known | {"main", "memory", ""}
+        # What is in `temp` is known by its names.
+        return not self._state.searched <= known | {"main", "memory", "temp", ""}
 
     def _frame_names(self) -> set[str]:
         tables = self._catalog.tables.values()

@@ -48,12 +48,15 @@ def scan(
     wanted: dict[str, Range] = {}
     for text in must:
         wanted |= ranges(text, facts.columns.get)
-    passing, doubt = known.passing(facts, must)
+    passing, doubt = known.passing(facts, must, projected)
     static = max(facts.share_read(wanted), LEAST)
-    columns = [known.column(facts, name, " AND ".join(must)) for name in projected]
+    columns = [known.column(facts, name, must) for name in projected]
     here = [one for one in pushed if source(one.key, columns) is not None]
-    matching = math.prod(one.share(source(one.key, columns)) for one in here)
     rows = max(1.0, facts.rows * min(passing, static))
+    whole = Stream(facts.rows, facts.rows / max(1.0, expected), columns)
+    passed = whole.thinned(rows, doubt)
+    shares = {one.number: _share(known, one, passed) for one in here}
+    matching = math.prod(shares.values())
     share = max(facts.share_read(_narrowed(wanted, here, columns)), LEAST)
     left = rows * matching
     if counted is not None:
@@ -78,12 +81,16 @@ def scan(
     inside = [of_table(facts, name) for name in tested]
     tests = [amounts.scan_filter(text, share * facts.rows, [*columns, *inside]) for text in filters]
     lanes = max(1.0, facts.groups * share) if facts.is_columnar else size / TEXT_PART_BYTES
-    whole = Stream(facts.rows, facts.rows / max(1.0, expected), columns, lanes=max(1.0, lanes))
-    passed = replace(whole.thinned(rows, doubt), table=facts.key, conditions=tuple(must))
     read = share * facts.rows / VECTOR_ROWS
-    passed = replace(passed, pieces=read * touched(min(1.0, passing / static), VECTOR_ROWS))
+    passed = replace(
+        passed,
+        table=facts.key,
+        conditions=tuple(must),
+        lanes=max(1.0, lanes),
+        pieces=read * touched(min(1.0, passing / static), VECTOR_ROWS),
+    )
     return Scanned(
-        _sifted(passed, here, left) if here else passed,
+        _sifted(passed, here, left, shares) if here else passed,
         amounts.total((done, *tests)),
         features,
         frozenset(one.number for one in here),
@@ -103,7 +110,18 @@ def _narrowed(
     return found
 
 
-def _sifted(passed: Stream, here: Sequence[Pushed], rows: float) -> Stream:
+def _share(known: Known, one: Pushed, passed: Stream) -> float:
+    """The share of rows that have a partner in a join above."""
+    column = source(one.key, passed.columns)
+    found = None
+    if column is not None:
+        found = known.keys.matched(column, passed.rows, one.column, one.rows)
+    return one.share(column) if found is None else max(LEAST, found)
+
+
+def _sifted(
+    passed: Stream, here: Sequence[Pushed], rows: float, shares: Mapping[int, float]
+) -> Stream:
     """What is left of the rows of a table that have partners in joins above."""
     left = passed.thinned(rows, sum(one.doubt for one in here))
     columns = list(left.columns)
@@ -111,5 +129,10 @@ def _sifted(passed: Stream, here: Sequence[Pushed], rows: float) -> Stream:
         for place, column in enumerate(passed.columns):
             if column is source(one.key, passed.columns):
                 values = min(column.distinct or one.values, one.values, max(1.0, rows))
-                columns[place] = replace(column, distinct=values)
+                columns[place] = replace(
+                    columns[place],
+                    distinct=values,
+                    left=column.left,
+                    sifted={**columns[place].sifted, one.number: shares[one.number]},
+                )
     return replace(left, columns=columns)

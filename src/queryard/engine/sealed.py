@@ -1,17 +1,15 @@
 """Which statements a sealed client may put: a client of a server, which others use as well.
 
-What is not known to be harmless is refused: kinds of statements, settings and table functions are
-listed here if they are allowed. This is the first of two lines: a file that is named in a way not
-seen here is not opened either, since the instance is sealed (`queryard.engine.access`).
+What is not known to be harmless is refused: kinds of statements and settings are listed here if
+they are allowed, and table functions in `queryard.engine.refused`. This is the first of two lines:
+a file that is named in a way not seen here is not opened either, since the instance is sealed
+(`queryard.engine.access`).
 """
 
 from __future__ import annotations
 
 import os
-from functools import cache
 from pathlib import Path
-
-import duckdb
 
 from queryard.sql.catalog.opening import STATISTICS
 from queryard.sql.catalog.quoting import literal
@@ -20,6 +18,7 @@ from .access import Access
 from .allowed import check_creating
 from .classify import Classified, classify, direction, rest, unquoted
 from .errors import NotAllowed
+from .refused import name_of, refused_functions, refused_views
 from .remembered import Remembered
 
 _SERVER = "a client of a server"
@@ -47,26 +46,6 @@ _TOLD = _SETTINGS | {"threads", "memory_limit", "max_memory", "server_version"}
 _PRAGMAS = frozenset(
     {"collations", "functions", "show", "show_tables", "show_tables_expanded", "table_info"}
     | {"version"}
-)
-_TABLE_FUNCTIONS = frozenset(
-    {
-        *("generate_series", "histogram", "histogram_values", "icu_calendar_names", "json_each"),
-        *("json_tree", "pg_timezone_names", "range", "repeat", "repeat_row", "summary", "unnest"),
-        *("test_all_types", "duckdb_columns", "duckdb_constraints", "duckdb_dependencies"),
-        *("duckdb_functions", "duckdb_indexes", "duckdb_keywords", "duckdb_schemas"),
-        *("duckdb_sequences", "duckdb_tables", "duckdb_types", "duckdb_variables"),
-        *("pragma_collations", "pragma_show", "pragma_table_info", "pragma_version"),
-    }
-)
-# Scalar functions that tell of the machine, write to its logs, or only hold a slot.
-_SCALARS = frozenset({"getenv", "sleep_ms", "write_log"})
-# Views of the system that tell where files lie, or what is set.
-_SYSTEM_VIEWS = frozenset(
-    {
-        *("duckdb_databases", "duckdb_logs", "duckdb_views", "pragma_database_list", "pg_settings"),
-        *("pg_views", "pg_tablespace", "sqlite_master", "sqlite_schema", "sqlite_temp_master"),
-        "sqlite_temp_schema",
-    }
 )
 _SYSTEM_SCHEMAS = frozenset({"information_schema", "pg_catalog", "system"})
 # Made in memory, or as text, for the client alone.
@@ -172,19 +151,15 @@ def _check_create(words: tuple[str, ...], access: Access) -> None:
 
 def _check_names(statement: Classified) -> None:
     words = statement.words
-    names = [unquoted(word) if word[:1] == '"' else word for word in words]
-    for place, (name, word) in enumerate(zip(names, words, strict=True)):
-        after = words[place + 1] if place + 1 < len(words) else ""
-        if after == "(" and (name in _refused_functions() or name in _SCALARS):
-            raise NotAllowed(
-                f"{name} is nothing for {_SERVER}: it reads the tables it was granted, by name"
-            )
-        if after == "(" and name == "current_setting":
+    for name in refused_functions(words):
+        raise NotAllowed(
+            f"{name} is nothing for {_SERVER}: it reads the tables it was granted, by name"
+        )
+    for name in refused_views(words):
+        raise NotAllowed(f"{name} is nothing for {_SERVER}: it tells where files lie")
+    for place, word in enumerate(words):
+        if name_of(word) == "current_setting" and words[place + 1 : place + 2] == ("(",):
             _check_told(words[place + 2 : place + 4])
-        if name in _SYSTEM_VIEWS and word[:1] != "'":
-            raise NotAllowed(f"{name} is nothing for {_SERVER}: it tells where files lie")
-        if name == "views" and names[max(0, place - 2) : place] == ["information_schema", "."]:
-            raise NotAllowed(f"information_schema.views is nothing for {_SERVER}")
     if _names_file(words):
         raise NotAllowed(
             f"a text where a table should stand means a file; {_SERVER} reads the tables it was "
@@ -213,18 +188,6 @@ def _names_file(words: tuple[str, ...]) -> bool:
             if not (inside in _FROM_INSIDE or compared):
                 return True
     return False
-
-
-@cache
-def _refused_functions() -> frozenset[str]:
-    """Table functions and pragmas of the installed DuckDB that are not known to be harmless."""
-    with duckdb.connect(":memory:", config={"threads": 1}) as connection:
-        rows = connection.execute(
-            "SELECT lower(function_name) FROM duckdb_functions() "
-            "WHERE function_type IN ('table', 'table_macro', 'pragma')"
-        ).fetchall()
-    scalars = {"show", "functions", "version", "platform"}  # words that may well be names
-    return frozenset(name for (name,) in rows) - _TABLE_FUNCTIONS - scalars
 
 
 # --- files to write ------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ from .capi import ERROR, OK, READY, Handle, Result, library
 from .errors import OutOfMemory, QueryCancelled, failure, missing_table
 from .instance import Connection
 from .parameters import bind
-from .threads import all_asleep
+from .threads import ThreadState, all_asleep, of_this_thread
 
 Stage = Literal["new", "planning", "running", "ready", "ended"]
 # How long a statement may sprint, and how long if its slot is revoked meanwhile. While no other
@@ -60,6 +60,7 @@ class Lease:
         self.task_state: int | None = None
         self.recalled = False
         self.thread = 0
+        self.state: ThreadState | None = None
 
 
 class Statement:
@@ -118,7 +119,7 @@ class Statement:
 
     def serve(self, lease: Lease) -> None:
         """Work on the statement until the lease is withdrawn or there is nothing more to do."""
-        lease.thread = threading.get_native_id()
+        lease.thread, lease.state = threading.get_native_id(), of_this_thread()
         with self._changed:
             self._leases.append(lease)
         try:
@@ -129,6 +130,8 @@ class Statement:
         finally:
             with self._changed:
                 self._leases.remove(lease)
+                # An idle thread may hold its last lease for long, which must hold no file.
+                lease.state = None
                 if self._fetcher is lease:
                     self._fetcher = None
                 # This slot may have been chosen to fetch: choose another.
@@ -319,12 +322,19 @@ class Statement:
         so all threads asleep means that rows are ready, unless several statements run in the
         instance: their threads may work on each other's tasks.
         """
-        working = [lease.thread for lease in self._leases if lease.task_state is not None]
+        working = [
+            lease.state
+            for lease in self._leases
+            if lease.task_state is not None and lease.state is not None
+        ]
         if not working:
             return False
         now = time.monotonic()
         asleep = None if self._shares_instance() else all_asleep(working)
-        if asleep is False or self._ready_since is None:
+        if asleep is False:
+            self._ready_since = None
+            return False
+        if self._ready_since is None:
             self._ready_since = now
             return False
         return now - self._ready_since >= (SURE_ASLEEP_S if asleep else SURE_S)

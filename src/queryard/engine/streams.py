@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from queryard.sql.statistics import position
 from queryard.sql.statistics.distinct import remaining
+from queryard.sql.statistics.distribution import Distribution
 
 from .filters import Range
 from .plans import WIDTH_BYTES
@@ -41,8 +43,21 @@ class Column:
     length: float | None = None
     table: str = ""
     text: str = ""
-    # What holds for all rows of that table here.
+    # What holds for all rows of that table here; `own` is the part that reads this column only.
     where: str = ""
+    own: str = ""
+    # Of keys: the share of rows that have a value, how values are spread, what share of these
+    # rows is here, and the range that a filter has left.
+    present: float = 1.0
+    spread: Distribution | None = None
+    left: float = 1.0
+    bounds: Range | None = None
+    # Shares of frequent values, where they are not those of the table.
+    frequent: Mapping[Any, float] | None = None
+    # Whether rows were grouped by it.
+    grouped: bool = False
+    # Joins above that have dropped rows without a partner, and the shares of rows they have left.
+    sifted: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +96,12 @@ class Stream:
         share = min(1.0, rows / max(1.0, self.rows))
         columns = [
             column
-            if column.distinct is None
-            else replace(column, distinct=max(1.0, remaining(column.distinct, self.rows, share)))
+            if column.distinct is None or share >= 1
+            else replace(
+                column,
+                distinct=max(1.0, remaining(column.distinct, self.rows, share)),
+                left=column.left * share,
+            )
             for column in self.columns
         ]
         correction = self.correction * rows / max(1.0, self.rows)
@@ -127,6 +146,7 @@ def of_table(facts: TableFacts, name: str) -> Column:
         facts.lengths.get(name),
         facts.key,
         _quoted(name),
+        present=1.0 - known.null_share,
     )
 
 

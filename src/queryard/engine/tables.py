@@ -10,8 +10,12 @@ from typing import Any
 from queryard.sql.catalog.model import Table
 from queryard.sql.catalog.parquet import ParquetTable
 from queryard.sql.statistics import TableStatistics, position
+from queryard.sql.statistics.distribution import Distribution, Range
 
-from .filters import Range
+from .filters import Range as Bounds
+
+# Ranges of columns that are remembered; then all are forgotten.
+REMEMBERED = 1000
 
 
 class TableFacts:
@@ -31,7 +35,11 @@ class TableFacts:
             if isinstance(table, ParquetTable)
             else None
         )
-        self._ranges: dict[str, list[tuple[Range, int]]] = {}
+        self._ranges: dict[str, list[tuple[Bounds, int]]] = {}
+        # Of columns, the shares of frequent values of all rows, once they were asked for.
+        self.frequent: dict[str, Mapping[Any, float]] = {}
+        self._spreads: dict[str, Distribution | None] = {}
+        self._within: dict[tuple[str, float, float], Distribution | None] = {}
 
     @property
     def is_columnar(self) -> bool:
@@ -80,7 +88,30 @@ class TableFacts:
         rows = max(1, sum(metadata.num_rows for metadata in self._footers or ()))
         return {name: found / rows for name, found in values.items()}
 
-    def share_read(self, wanted: Mapping[str, Range]) -> float:
+    def spread(self, name: str) -> Distribution | None:
+        """How the values of a column are spread; None where that is not known."""
+        if name not in self._spreads:
+            known = self.columns.get(name)
+            self._spreads[name] = (
+                None
+                if known is None or known.histogram is None
+                else Distribution.of(known.histogram, self.rows * (1 - known.null_share))
+            )
+        return self._spreads[name]
+
+    def spread_within(self, name: str, low: float, high: float) -> Distribution | None:
+        """The part of it that lies between two values, both included."""
+        asked = (name, low, high)
+        if asked not in self._within:
+            if len(self._within) >= REMEMBERED:
+                self._within.clear()
+            spread = self.spread(name)
+            self._within[asked] = (
+                None if spread is None else spread.within(Range(low, high)).trimmed
+            )
+        return self._within[asked]
+
+    def share_read(self, wanted: Mapping[str, Bounds]) -> float:
         """The share of rows in row groups that may hold values in all of these ranges."""
         if not wanted or self._footers is None:
             return 1.0
@@ -95,7 +126,7 @@ class TableFacts:
             read += rows if overlaps else 0
         return read / total if total else 1.0
 
-    def _group_ranges(self, name: str) -> list[tuple[Range, int]]:
+    def _group_ranges(self, name: str) -> list[tuple[Bounds, int]]:
         """The range of a column in each row group, and its rows."""
         if name not in self._ranges:
             self._ranges[name] = [
@@ -106,7 +137,7 @@ class TableFacts:
         return self._ranges[name]
 
 
-def _range(metadata: Any, group: int, name: str) -> Range:
+def _range(metadata: Any, group: int, name: str) -> Bounds:
     """All values where the footer does not say."""
     for place in range(metadata.num_columns):
         if metadata.schema.column(place).path.lower() == name:

@@ -25,6 +25,9 @@ _SIGN = re.compile(f"[-+] (?={MARK})")
 _PARAMETER = re.compile(rf"(?<![^ ])(?:\$ [^ ]+|\? {MARK})(?![^ ])")
 _ITEM = r"(?:[?,]|[(\[](?: [?,])* [)\]])"
 _LIST = re.compile(rf"([(\[])(?: {_ITEM})* ([)\]])")
+# Passes over a text, each of which shortens lists two levels deep: a text of nothing but brackets
+# must not take the square of its length.
+_DEEPEST = 8
 _NO_SPACE_BEFORE = (",", ".", "::", ")", "]")
 _NO_SPACE_AFTER = (".", "::", "(", "[")
 
@@ -69,11 +72,12 @@ def _without_lists(text: str) -> str:
     >>> _without_lists("f ( ? , [ ? , ? ] ) , ( )")
     'f ( ? ) , ( )'
     """
-    while True:
+    for _ in range(_DEEPEST):
         shorter = _LIST.sub(_shortened, text)
         if shorter == text:
-            return text
+            break
         text = shorter
+    return text
 
 
 def _shortened(found: re.Match[str]) -> str:

@@ -5,26 +5,67 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import weakref
 from collections.abc import Iterable
 
 
-def all_asleep(threads: Iterable[int]) -> bool | None:
-    """Whether none of these threads (by native id) computes; None if the system does not tell.
+class ThreadState:
+    """Whether one thread computes, asked by others; `of_this_thread` makes one per thread.
 
-    >>> import threading
-    >>> all_asleep([threading.get_native_id()]) in (False, None)
-    True
+    The file of the system that tells it is open as long as this is held: to open it is most of what
+    it costs to read it, and running statements are looked at every few milliseconds.
     """
-    try:
-        return all(_state(thread) == "S" for thread in threads)
-    except OSError:  # not Linux, or the thread is gone
-        return None
 
+    def __init__(self, thread: int) -> None:
+        self._file = -1
+        with contextlib.suppress(OSError):  # not Linux
+            self._file = os.open(f"/proc/self/task/{thread}/stat", os.O_RDONLY | os.O_CLOEXEC)
 
-def _state(thread: int) -> str:
-    with open(f"/proc/self/task/{thread}/stat", encoding="ascii", errors="replace") as stat:
+    def is_asleep(self) -> bool | None:
+        """None if the system does not tell, or the thread is gone.
+
+        A thread that waits for a processor or a disk is not asleep.
+
+        >>> of_this_thread().is_asleep() in (False, None)
+        True
+        """
+        if self._file < 0:
+            return None
+        try:
+            told = os.pread(self._file, 512, 0)
+        except OSError:
+            return None
         # The name in parentheses may hold anything.
-        return stat.read().rpartition(")")[2].split()[0]
+        return told[told.rindex(b")") + 2 :].startswith(b"S")
+
+    def __del__(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+
+
+_own = threading.local()
+
+
+def of_this_thread() -> ThreadState:
+    """The state of the calling thread."""
+    # Not held here: a thread that waits for work has no file open.
+    known: weakref.ref[ThreadState] | None = getattr(_own, "state", None)
+    found = None if known is None else known()
+    if found is None:
+        found = ThreadState(threading.get_native_id())
+        _own.state = weakref.ref(found)
+    return found
+
+
+def all_asleep(threads: Iterable[ThreadState]) -> bool | None:
+    """Whether none of these threads computes; None if the system does not tell of some."""
+    unknown = False
+    for thread in threads:
+        asleep = thread.is_asleep()
+        if asleep is False:
+            return False
+        unknown = unknown or asleep is None
+    return None if unknown else True
 
 
 # So many confined threads share a core before another core is used.

@@ -57,6 +57,8 @@ class Views:
         errors: dict[str, Exception] = {}
         wanted = set(names)
         for key, table in tables.items():
+            if table.schema.lower() in wanted:  # it may be searched: USE
+                self._have_schema(connection, table.schema)
             if table.name.lower() not in wanted:
                 continue
             try:
@@ -88,13 +90,16 @@ class Views:
 
     def _create(self, connection: Connection, table: FileTable) -> str:
         """Make the view; its name."""
-        if table.schema and table.schema not in self._schemas:
-            connection.run(f"CREATE SCHEMA IF NOT EXISTS memory.{identifier(table.schema)}")
-            self._schemas.add(table.schema)
+        self._have_schema(connection, table.schema)
         schema = identifier(table.schema or "main")
         place = f"memory.{schema}.{identifier(table.name)}"
         connection.run(f"CREATE OR REPLACE VIEW {place} AS SELECT * FROM {table.relation}")
         return place
+
+    def _have_schema(self, connection: Connection, schema: str) -> None:
+        if schema and schema not in self._schemas:
+            connection.run(f"CREATE SCHEMA IF NOT EXISTS memory.{identifier(schema)}")
+            self._schemas.add(schema)
 
 
 class LinkedTable:

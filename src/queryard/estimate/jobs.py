@@ -96,6 +96,7 @@ TASK_PRICES: Mapping[str, float] = {
     "leave": 5e-9,
 }
 # Coefficients differ widely between operators, and some are nothing.
+ONE_DEVIATION = 2 * QUANTILES.cdf(1.0) - 1
 DOUBT = Doubt(prior=0.5, noise=0.1, drift=0.0002, least=0.0, most=100.0)
 
 
@@ -145,6 +146,11 @@ class TaskTimes:
         """What a task of mean size is expected to take."""
         return self._fitted.seconds((job.operator, kind), _of_task(job, kind))
 
+    def fixed_seconds(self, job: JobSizes) -> float:
+        """What a task takes that reads nothing and leaves nothing."""
+        empty = PhaseSizes(1, text_chars=job.map.text_chars)
+        return self.task_seconds(job._replace(map=empty, reduce=None), MAP)
+
     def seconds(self, job: JobSizes) -> float:
         """What all tasks of a job are expected to take together."""
         total = job.map.tasks * self.task_seconds(job, MAP)
@@ -155,6 +161,11 @@ class TaskTimes:
     def interval(self, job: JobSizes, kind: Kind, share: float = 0.9) -> tuple[float, float]:
         """The seconds between which so large a share of such tasks lies."""
         return self._fitted.interval((job.operator, kind), _of_task(job, kind), share)
+
+    def doubt(self, job: JobSizes, kind: Kind) -> float:
+        """The expected squared error of the logarithm of `task_seconds`."""
+        low, high = self.interval(job, kind, ONE_DEVIATION)
+        return (math.log(high / low) / 2) ** 2 if low > 0 else DOUBT.prior
 
     def learn(self, job: JobSizes, kind: Kind, seconds: float) -> None:
         """The tasks of a phase have ended, in so many seconds in the mean."""

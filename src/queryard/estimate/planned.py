@@ -21,17 +21,26 @@ HALF = QUANTILES.inv_cdf(0.75)
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """Core-seconds by part, the doubt in them, bytes held in memory, and how parallel it is."""
+    """Core-seconds by part, the doubt in them, bytes held in memory, and how parallel it is.
+
+    `planning_s` is the part of the start that was measured, and is another one each time.
+    """
 
     parts: Mapping[Part, float]
     doubt: float
     memory_bytes: float
     speedup: Speedup
+    planning_s: float = 0.0
 
     @property
     def work_s(self) -> float:
         """Core-seconds, before anything is learnt of this place."""
         return bounded(sum(self.parts.values()))
+
+    @property
+    def compared_s(self) -> float:
+        """The same without what differs although plans are alike, to compare queries by."""
+        return bounded(sum(self.parts.values()) - self.planning_s)
 
 
 def planned(features: Sequence[Features], rates: Rates) -> Planned:
@@ -42,6 +51,7 @@ def planned(features: Sequence[Features], rates: Rates) -> Planned:
         max((doubt_of(plan) for plan in features), default=0.0),
         BASE_BYTES + HELD * held,
         speedup_of(features, rates),
+        sum(plan.planning_s for plan in features),
     )
 
 

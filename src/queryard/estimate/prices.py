@@ -267,8 +267,3 @@ def total_of(features: Sequence[Features], rates: Rates = REFERENCE) -> dict[Par
         for part, seconds in by_part(one, rates).items():
             found[part] += seconds
     return found
-
-
-def work_of(features: Features, rates: Rates = REFERENCE) -> float:
-    """Core-seconds of a plan, before anything is learnt of this place."""
-    return bounded(sum(by_part(features, rates).values()))

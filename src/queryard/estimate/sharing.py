@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
+from typing import Any
 
 from queryard.core.errors import QueryardError, unknown_name
 
@@ -48,6 +49,14 @@ PRIORS: Mapping[str, Prices] = {
     "parquet": Prices(0.0, 6e-9, 21e-9, cut_byte_s=0.0),
 }
 """By the kind of the files; sizes are those of the text. Measured by `bench/shared/segments.py`."""
+
+
+TYPICAL_ROW_BYTES = 100.0
+"""Of a row of text, where no rows were counted."""
+MOST_AT_ONCE = 2.0
+"""A query that takes more than so many times its scan does something else besides."""
+# What is no pace, where one is read that was kept.
+_MOST_LOG = math.log(1e4)
 
 
 def sharing_pays(
@@ -102,6 +111,12 @@ class _Factor:
     def value(self) -> float:
         return math.exp(self.log)
 
+    def take_state(self, state: Any) -> None:
+        """Go on from another one; what is none is ignored."""
+        match state:
+            case [int() | float() as log, int() as seen] if abs(log) <= _MOST_LOG and seen >= 0:
+                self.log, self.seen = float(log), min(seen, 20)
+
 
 @dataclass(slots=True)
 class SharingCosts:
@@ -118,12 +133,19 @@ class SharingCosts:
     ...     costs.saw_make(773e6, 6_001_215, ["a", "b"], 4.6)
     >>> round(costs.scan_s(773e6, 6_001_215, ["a", "b"]), 1)
     5.8
+
+    Scans and makes have a pace each. Until one of them is seen, it is taken to be that of the
+    other: on a slow machine both are slow.
     """
 
     prices: Prices
-    _text: _Factor = field(default_factory=_Factor)
+    _make: _Factor = field(default_factory=_Factor)
+    _scan: _Factor = field(default_factory=_Factor)
     _columns: dict[str, _Factor] = field(default_factory=dict)
     _ride: _Factor = field(default_factory=_Factor)
+    # Of what was made so far, older segments counting less.
+    _bytes: float = 0.0
+    _rows: float = 0.0
 
     @classmethod
     def of(cls, kind: str) -> SharingCosts:
@@ -135,31 +157,53 @@ class SharingCosts:
     @property
     def makes(self) -> int:
         """How many segments were seen to be made, at most 20."""
-        return self._text.seen
+        return self._make.seen
+
+    @property
+    def scans(self) -> int:
+        """How many queries were seen that scanned the table by themselves, at most 20."""
+        return self._scan.seen
 
     @property
     def rides(self) -> int:
         """How many rides were seen, at most 20."""
         return self._ride.seen
 
+    def rows_in(self, size_bytes: float) -> float:
+        """How many rows so much text has, after those that were counted."""
+        if not self._rows or not self._bytes:
+            return size_bytes / TYPICAL_ROW_BYTES
+        return size_bytes * self._rows / self._bytes
+
     def scan_s(self, size_bytes: float, rows: float, columns: Collection[str]) -> float:
         """What a query takes to read some columns by itself."""
         prices = self.prices
+        pace = self._scan if self._scan.seen else self._make
         values = math.fsum(self._column(name) for name in columns)
-        return prices.byte_s * size_bytes * self._text.value + prices.value_s * rows * values
+        return prices.byte_s * size_bytes * pace.value + prices.value_s * rows * values
 
     def make_s(self, size_bytes: float, rows: float, columns: Collection[str]) -> float:
         """What it takes to read some columns and write them down."""
+        values_s = math.fsum(self.column_s(rows, name) for name in columns)
+        return self.taking_apart_s(size_bytes) + values_s
+
+    def taking_apart_s(self, size_bytes: float) -> float:
+        """The part of `make_s` that is the same for any columns."""
         prices = self.prices
-        values = math.fsum(self._column(name) for name in columns)
+        pace = self._make if self._make.seen else self._scan
         byte_s = prices.byte_s if prices.made_byte_s is None else prices.made_byte_s
+        return byte_s * size_bytes * pace.value
+
+    def column_s(self, rows: float, name: str) -> float:
+        """The part of `make_s` that is for one column."""
+        prices = self.prices
         value_s = prices.value_s if prices.made_value_s is None else prices.made_value_s
-        value_s += prices.copy_s
-        return byte_s * size_bytes * self._text.value + value_s * rows * values
+        return (value_s + prices.copy_s) * rows * self._column(name)
 
     def cut_s(self, size_bytes: float) -> float:
         """What it takes to find the segments of a table."""
-        return self.prices.cut_byte_s * size_bytes * self._text.value
+        pace = self._make if self._make.seen else self._scan
+        return self.prices.cut_byte_s * size_bytes * pace.value
 
     def ride_s(self, rows: float, segments: float) -> float:
         """What a query takes on what was made of so many segments."""
@@ -170,7 +214,20 @@ class SharingCosts:
         self, size_bytes: float, rows: float, columns: Collection[str], seconds: float
     ) -> None:
         """A segment was read and written down."""
-        self._saw(self.make_s(size_bytes, rows, columns), columns, seconds)
+        self._bytes = 0.9 * self._bytes + size_bytes
+        self._rows = 0.9 * self._rows + rows
+        expected_s = self.make_s(size_bytes, rows, columns)
+        if seconds > 0.0 and expected_s > 0.0:
+            self._saw(self._make, self._scan, columns, seconds / expected_s)
+
+    def saw_scan(
+        self, size_bytes: float, rows: float, columns: Collection[str], seconds: float
+    ) -> None:
+        """A query has read some columns by itself, and did little else."""
+        expected_s = self.scan_s(size_bytes, rows, columns)
+        if seconds > 0.0 and expected_s > 0.0:
+            ratio = min(MOST_AT_ONCE, max(1 / MOST_AT_ONCE, seconds / expected_s))
+            self._saw(self._scan, self._make, columns, ratio)
 
     def saw_ride(self, rows: float, segments: float, seconds: float) -> None:
         """A query has read what was made of so many segments."""
@@ -178,12 +235,43 @@ class SharingCosts:
         if seconds > 0.0 and expected_s > 0.0:
             self._ride.learn(seconds / expected_s)
 
-    def _saw(self, expected_s: float, columns: Collection[str], seconds: float) -> None:
-        """Move everything that was part of it: which part was off cannot be seen at once."""
-        if not (seconds > 0.0 and expected_s > 0.0):
+    def to_state(self) -> dict[str, Any]:
+        """What was learnt, as plain data."""
+        return {
+            "prices": list(astuple(self.prices)),
+            "make": [self._make.log, self._make.seen],
+            "scan": [self._scan.log, self._scan.seen],
+            "ride": [self._ride.log, self._ride.seen],
+            "columns": {name: [each.log, each.seen] for name, each in self._columns.items()},
+            "bytes": self._bytes,
+            "rows": self._rows,
+        }
+
+    def take_state(self, state: Any) -> None:
+        """Go on from what such costs have learnt, if they began with the same prices.
+
+        >>> taught, new = SharingCosts.of("json"), SharingCosts.of("json")
+        >>> taught.saw_make(1e6, 1e4, ["a"], 1.0)
+        >>> new.take_state(taught.to_state())
+        >>> new == taught
+        True
+        """
+        if not isinstance(state, Mapping) or state.get("prices") != list(astuple(self.prices)):
             return
-        ratio = seconds / expected_s
-        self._text.learn(ratio)
+        for factor, name in ((self._make, "make"), (self._scan, "scan"), (self._ride, "ride")):
+            factor.take_state(state.get(name))
+        columns = state.get("columns")
+        for name, seen in columns.items() if isinstance(columns, Mapping) else ():
+            self._columns.setdefault(str(name), _Factor()).take_state(seen)
+        match state.get("bytes"), state.get("rows"):
+            case (int() | float() as size, int() | float() as rows) if size >= 0 and rows >= 0:
+                self._bytes, self._rows = float(size), float(rows)
+
+    def _saw(self, pace: _Factor, other: _Factor, columns: Collection[str], ratio: float) -> None:
+        """Move everything that was part of it: which part was off cannot be seen at once."""
+        if not pace.seen:
+            pace.log = other.log
+        pace.learn(ratio)
         for name in columns:
             self._columns.setdefault(name, _Factor()).learn(ratio)
 

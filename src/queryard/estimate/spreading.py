@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from queryard.core.model import Job
+from queryard.core.readable import several
 from queryard.core.speedup import Speedup
 
 # On two nodes within a quiet machine, bench/ray/overheads.py measured 0.07 s for a query of one
@@ -141,7 +142,7 @@ def compared(
 ) -> Verdict:
     """Which of both, where both are known."""
     native_s = crowd.native_s(work_s, speedup)
-    nodes = len(crowd.nodes)
+    slots, nodes = several(crowd.slots, "slot"), several(len(crowd.nodes), "node")
     if memory_bytes > crowd.most_bytes:
         return Verdict(
             True,
@@ -152,7 +153,7 @@ def compared(
         )
     in_tasks = staged_s < GAIN * native_s
     told = (
-        f"about {staged_s:.2g} s in tasks on {crowd.slots} slots of {nodes} nodes, and "
+        f"about {staged_s:.2g} s in tasks on {slots} of {nodes}, and "
         f"{native_s:.2g} s natively on one node"
     )
     return Verdict(in_tasks, native_s, staged_s, told)

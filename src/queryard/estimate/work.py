@@ -43,6 +43,11 @@ PEAKS = 8
 # What is kept of a template; of queries in a row that were stopped as many as outweigh all others.
 FIGURES = 32
 STOPPED = 8
+# Planning takes some 10 ms. It pays where queries of a template may take so long, and differ by
+# such a factor (its logarithm); those with fewer different literals tell too little of that.
+LONG_S = 0.2
+VARIED = 0.1
+ALIKE = 3
 # Every submission of a known template needs them.
 _WEIGHTS = tuple(FADING**age for age in range(2 * FIGURES))
 
@@ -80,12 +85,16 @@ class Figure(NamedTuple):
     """What a query of a template took, and the bytes of the tables it named (0: not known).
 
     Of a query that was cancelled, or still runs, it is known that it takes at least so much.
+    `literals` is a number for its text with literals and parameters (0: not known), `planned_s`
+    what its plan promised (0: it was not planned).
     """
 
     work_s: float
     memory_bytes: int | None = None
     table_bytes: float = 0.0
     known: Known = "exactly"
+    literals: int = 0
+    planned_s: float = 0.0
 
 
 def noted(figures: Sequence[Figure], new: Figure) -> list[Figure]:
@@ -112,10 +121,14 @@ def noted(figures: Sequence[Figure], new: Figure) -> list[Figure]:
     return [*ended, new][-FIGURES:]
 
 
-def from_past(figures: Sequence[Figure], table_bytes: float = 0.0) -> Prediction:
+def from_past(
+    figures: Sequence[Figure], table_bytes: float = 0.0, literals: int = 0, planned_s: float = 0.0
+) -> Prediction:
     """What the next query of a template takes, from what earlier ones took, the last one last.
 
-    The median of recent ones; where the tables have grown since, in proportion. At least one has
+    The median of recent ones: of those with the same literals, if there are any. Of others, those
+    that were planned count in proportion to what their plans and its own promise, unless plans have
+    told nothing so far; else those count whose tables have grown, in proportion. At least one has
     run to its end. A lower bound below the median of those that have says nothing; one above stands
     for what a query takes that has taken so much already (`revised`).
 
@@ -124,10 +137,17 @@ def from_past(figures: Sequence[Figure], table_bytes: float = 0.0) -> Prediction
     >>> grown = from_past([Figure(1.0, 1_000, 5e6)], table_bytes=1e7)
     >>> grown.work_s, grown.memory_bytes
     (2.0, 2600)
+    >>> two = [Figure(1.0, literals=1, planned_s=2.0), Figure(3.0, literals=2, planned_s=6.0)]
+    >>> from_past(two, literals=1).work_s, from_past(two, planned_s=4.0).work_s
+    (1.0, 2.0)
     >>> from_past([Figure(1.0), Figure(4.0, known="at least")]).work_s > 4.0
     True
     """
-    growth = [_growth(figure, table_bytes) for figure in figures]
+    same = [figure for figure in figures if literals and figure.literals == literals]
+    if any(_whole(figure) for figure in same):
+        figures = same
+    compared_s = planned_s if plans_tell(figures) else 0.0
+    growth = [_growth(figure, table_bytes, compared_s) for figure in figures]
     scaled = [figure.work_s * grown for figure, grown in zip(figures, growth, strict=True)]
     ended = [work for work, figure in zip(scaled, figures, strict=True) if _whole(figure)]
     usual_s = max(LEAST_S, _median(_fading(ended)))
@@ -150,6 +170,49 @@ def from_past(figures: Sequence[Figure], table_bytes: float = 0.0) -> Prediction
     memory = math.ceil(max(peaks) * SAFETY) if known else None
     spread = spread_of(misses, "template")
     return Prediction(work_s, memory, "template", spread, table_bytes=table_bytes)
+
+
+def plans_tell(figures: Sequence[Figure]) -> bool:
+    """Whether queries of a template differed less from what their plans promised than from
+    one another; True where there are too few to say.
+
+    >>> long, short = Figure(8.0, planned_s=4.0), Figure(1.0, planned_s=0.5)
+    >>> plans_tell([long, short]), plans_tell([long, long._replace(planned_s=0.5)])
+    (True, False)
+    """
+    planned = [figure for figure in figures if _whole(figure) and figure.planned_s > 0]
+    if len(planned) < 2:
+        return True
+    works = [math.log(max(figure.work_s, LEAST_S)) for figure in planned]
+    ratios = [
+        work - math.log(figure.planned_s) for work, figure in zip(works, planned, strict=True)
+    ]
+    return _deviation(ratios) <= _deviation(works)
+
+
+def literals_matter(figures: Sequence[Figure], possible_s: float = 0.0) -> bool:
+    """Whether queries of a template are to be told apart by their literals: they are long and
+    differ; or they may be long, and too few have ended to say whether they differ.
+
+    >>> literals_matter([Figure(5.0)]), literals_matter([Figure(0.1)])
+    (True, False)
+    >>> literals_matter([Figure(5.0)] * 3), literals_matter([Figure(5.0), Figure(9.0)] * 3)
+    (False, True)
+    """
+    ended = [figure for figure in figures if _whole(figure)]
+    longest_s = max((figure.work_s for figure in ended), default=0.0)
+    known = {figure.literals for figure in ended if figure.literals}
+    if len(known) + sum(not figure.literals for figure in ended) < ALIKE:
+        return max(longest_s, possible_s) >= LONG_S
+    works = [math.log(max(figure.work_s, LEAST_S)) for figure in ended]
+    return longest_s >= LONG_S and _deviation(works) > VARIED
+
+
+def _deviation(values: Sequence[float]) -> float:
+    """How far values are from their median, on average, older ones fading."""
+    middle = _median(_fading(values))
+    weighted = _fading([abs(value - middle) for value in values])
+    return sum(value * weight for value, weight in weighted) / sum(w for _, w in weighted)
 
 
 def raised(
@@ -176,7 +239,10 @@ def _whole(figure: Figure) -> bool:
     return figure.known == "exactly"
 
 
-def _growth(figure: Figure, table_bytes: float) -> float:
+def _growth(figure: Figure, table_bytes: float, planned_s: float = 0.0) -> float:
+    """How much more than an earlier query another takes, by their plans, else by their tables."""
+    if figure.planned_s > 0 and planned_s > 0:
+        return planned_s / figure.planned_s
     if figure.table_bytes <= 0 or table_bytes <= 0:
         return 1.0
     return table_bytes / figure.table_bytes

@@ -71,13 +71,14 @@ def read_backend(given: object, address: object = None) -> BackendSetting:
         found = _from_table(given)
     else:
         found = BackendSetting(_kind(given, "backend"))
-    if address is None:
-        return found
-    if not found.is_cluster:
-        raise InvalidBackend(
-            f"address: {address!r} is that of a cluster; say backend='ray' as well", "address"
-        )
-    return replace(found, address=_address(address, "address"))
+    if address is not None:
+        if not found.is_cluster:
+            raise InvalidBackend(
+                f"address: {address!r} is that of a cluster; say backend='ray' as well", "address"
+            )
+        found = replace(found, address=_address(address, "address"))
+    _check_together(found)
+    return found
 
 
 def _from_table(given: Mapping[Any, object]) -> BackendSetting:
@@ -91,12 +92,18 @@ def _from_table(given: Mapping[Any, object]) -> BackendSetting:
     for key in given:
         if key in OF_CLUSTERS and not found.is_cluster:
             raise InvalidBackend(f'backend: {key}: is for a cluster; say kind = "ray" as well', key)
+    return found
+
+
+def _check_together(found: BackendSetting) -> None:
+    """Refuse settings of which each can be meant, but not beside the others."""
     if found.autoscaler and found.nodes is None:
         raise InvalidBackend(
             "backend: autoscaler: needs the least and the most nodes, as nodes = [1, 8]",
             "autoscaler",
         )
-    if found.autoscaler and found.address in (None, "local"):
+    is_started_here = found.address in (None, "local")
+    if found.autoscaler and is_started_here:
         raise InvalidBackend(
             "backend: autoscaler: a cluster that is started on this machine has none; name the "
             'address of a cluster that has, as address = "auto"',
@@ -108,7 +115,12 @@ def _from_table(given: Mapping[Any, object]) -> BackendSetting:
             "of its nodes; give one number, of slots per node, and a range of nodes, if any",
             "slots",
         )
-    return found
+    if found.store is not None and not is_started_here:
+        raise InvalidBackend(
+            f"backend: store: is for a cluster that is started on this machine, and {found.address}"
+            " has one already; leave it out (`ray start --object-store-memory` sets it there)",
+            "store",
+        )
 
 
 # --- values ----------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ from .request import (
     checked_priority,
     checked_tenant,
 )
-from .sharing import Choice, text_scans
+from .sharing import Choice, small_text, text_scans
 from .ticket import Ticket
 from .work.native import plain_key
 
@@ -203,10 +203,12 @@ class Client:
             reason = self.not_staged(request)
             told = f"it cannot be split: {reason}"
             return request if reason is None else request.chosen(Choice("native", told))
-        scans = text_scans(self.catalog, request.names, host.engine.segments)
-        if not scans or (reason := self.not_staged(request)) is not None:
-            told = f"it cannot be split: {reason}" if scans else ""
+        scans = text_scans(self.catalog, request.statements, host.engine.segments)
+        if not scans:
+            told = small_text(self.catalog, request.statements)
             return request.chosen(Choice("native", told))
+        if (reason := self.not_staged(request)) is not None:
+            return request.chosen(Choice("native", f"it cannot be split: {reason}"))
         return replace(request, scans=scans)
 
     # --- for the coordinator ---------------------------------------------------------------------
@@ -238,7 +240,12 @@ class Client:
         if not statements[0].reads:
             return f"{statements[0].kind} does more than read"
         if request.parameters:
-            return "parameters are bound by DuckDB"
+            if request.online is not None:
+                return "parameters are bound by DuckDB"
+            try:
+                _ = request.written
+            except QueryardError as error:
+                return f"its parameters cannot be written as literals: {error}"
         return self.instance.routing.reason(statements[0])
 
     @property

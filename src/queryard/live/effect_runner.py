@@ -15,6 +15,7 @@ from queryard.engine.access import Reach
 from queryard.engine.errors import QueryCancelled
 from queryard.engine.kept_tables import KeptColumns
 from queryard.engine.native import NativeEngine
+from queryard.engine.online.measure import WrongMeasure
 from queryard.engine.temp import TempSpace
 from queryard.estimate.work import Prediction
 
@@ -177,6 +178,8 @@ class EffectRunner:
                 work = make()
                 if compares is not None:
                     better = self._estimator.refined(compares)
+            except WrongMeasure as error:
+                self._post(inputs.PlanFailed(query, "", reach.told(error)))
             except QueryardError as error:
                 self._post(inputs.PlanFailed(query, str(reach.told(error))))
             except BaseException as error:
@@ -215,8 +218,13 @@ class EffectRunner:
 
     def _fail_output(self, effect: out.FailOutput) -> None:
         ticket = self._tickets.held(effect.query)
-        if ticket is not None:
-            ticket.output.fail(effect.error)
+        if ticket is None:
+            return
+        ticket.output.fail(effect.error)
+        online = ticket.request.online
+        if online is not None and online.log.newest is None:
+            # Its thread may be in a step of DuckDB's for long: nothing waits for that.
+            online.log.close()
 
     def _refine(self, effect: out.Refine) -> None:
         ticket = self._tickets.held(effect.query)
@@ -224,8 +232,20 @@ class EffectRunner:
             self._estimator.look_closer(ticket)
 
     def _learn(self, effect: out.Learn) -> None:
+        self._learn_scan(effect)
         if self._estimator.learn(*effect):
             self._estimator.raise_waiting(effect.request, self._tickets.active())
+
+    def _learn_scan(self, effect: out.Learn) -> None:
+        """What a query over one table of text took is what it takes DuckDB to scan that."""
+        request = effect.request
+        if effect.known != "exactly" or request.kept or len(request.scans) != 1:
+            return
+        (scan,) = request.scans
+        if scan.is_all:
+            self._engine.segments.scanned(
+                scan.table, scan.bytes, scan.rows, scan.columns, effect.work_s
+            )
 
     def _publish(self, effect: out.Publish) -> None:
         ticket = self._tickets.held(effect.facts.id)

@@ -65,15 +65,24 @@ def native_estimate(
     )
 
 
-def expected_tasks(client: Client, request: QueryRequest, plan: StagedPlan) -> TaskSeconds:
-    """What tasks of each job take: as those of earlier queries of the template, else by bytes."""
+def expected_tasks(
+    client: Client, request: QueryRequest, plan: StagedPlan
+) -> tuple[TaskSeconds, Mapping[str, float]]:
+    """What tasks of each job take: as those of earlier queries of the template, else by bytes; and
+    how doubtful the work of each job is.
+    """
     from queryard.engine.staged.times import planned_query
 
     query = Query(ESTIMATED, plan.to_jobs(), class_name=request.template)
-    found = client.host.ask(
-        lambda coordinator: coordinator.task_estimates(query, planned_query(plan))
+    planned = planned_query(plan)
+    found, doubts = client.host.ask(
+        lambda coordinator: (
+            coordinator.task_estimates(query, planned),
+            coordinator.task_doubts(query, planned),
+        )
     )
-    return {JobId.of(event.job).name: (event.map_s or 0.0, event.reduce_s) for event in found}
+    seconds = {JobId.of(event.job).name: (event.map_s or 0.0, event.reduce_s) for event in found}
+    return seconds, doubts
 
 
 def staged_estimate(

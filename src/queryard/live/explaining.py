@@ -12,6 +12,7 @@ from queryard.core.errors import QueryardError
 from queryard.engine.classify import Classified, classify
 from queryard.engine.errors import QueryFailed
 from queryard.engine.explained import without_first_line
+from queryard.engine.kept_tables import KeptColumns
 from queryard.engine.native import Parameters
 from queryard.engine.plans import root_of
 from queryard.results.answer import Answer
@@ -69,25 +70,30 @@ def explain(
         # The planner takes half a second to import, and most sessions never need it.
         from queryard.sql.planner import NotStageable
 
-        from .planning import complete_columns, planned, unsplit_columns
+        from .planning import check_kept, complete_columns, planned, unsplit_columns
 
         segments, catalog = client.host.engine.segments, client.catalog
         plan_found = None
+        kept: KeptColumns = ()
         try:
-            plan_found, _ = planned(statement.sql, catalog, segments.target_bytes)
+            plan_found, _ = planned(request, catalog, segments.target_bytes)
         except NotStageable as error:
             reason = error.reason
             kept = unsplit_columns(request, catalog, segments)
-        else:
-            left_open = request.choice is not None
-            kept = complete_columns(plan_found, catalog, segments) if left_open else ()
+        if plan_found is not None and request.choice is not None:
+            kept = complete_columns(plan_found, catalog, segments)
+            try:
+                if not kept:
+                    check_kept(request.choice, plan_found, catalog, segments)
+            except NotStageable as error:
+                plan_found, reason = None, error.reason
         if kept:
             request = request.over_kept(kept)
             found = native_explanation(client, request, submit, analyze=analyze)
             return _noted(found, _chosen(request))
         if plan_found is not None:
             expected = _noted(_staged(client, request, plan_found), chosen)
-            return _run_staged(client, statement, expected, submit) if analyze else expected
+            return _run_staged(client, request, expected, submit) if analyze else expected
     assert reason is not None
     return native_explanation(client, request, submit, (reason,), analyze=analyze)
 
@@ -96,13 +102,12 @@ def _explain_on_cluster(
     client: Client, request: QueryRequest, submit: Submit, analyze: bool
 ) -> Explanation:
     """A statement that leaves its plan open: both are predicted, and compared as a query's are."""
-    (statement,) = request.statements
     found = native_explanation(client, request, submit)
     choice, plan = _cluster_choice(client, request)
     request = request.chosen(choice)
     if plan is not None and choice.plan == "staged":
         expected = _noted(_staged(client, request, plan), _chosen(request))
-        return _run_staged(client, statement, expected, submit) if analyze else expected
+        return _run_staged(client, request, expected, submit) if analyze else expected
     if analyze:
         found = native_explanation(client, request, submit, analyze=True)
     return _noted(found, _chosen(request))
@@ -121,9 +126,7 @@ def _cluster_choice(client: Client, request: QueryRequest) -> tuple[Choice, Stag
     from .work.staged import StagedOutline
 
     try:
-        plan, tables = planned(
-            request.statements[0].sql, client.catalog, host.engine.segments.target_bytes
-        )
+        plan, tables = planned(request, client.catalog, host.engine.segments.target_bytes)
         if any(is_text_table(table) for table in tables.values()):
             raise NotStageable("large tables of text are not cut into segments on a cluster")
     except NotStageable as error:
@@ -194,17 +197,17 @@ def _staged(client: Client, request: QueryRequest, plan: StagedPlan) -> Explanat
     """A staged plan, with what is expected of it."""
     from queryard.engine.staged.explained import staged_explanation
 
-    seconds = expected_tasks(client, request, plan)
-    found = staged_explanation(plan, seconds=seconds)
+    seconds, doubts = expected_tasks(client, request, plan)
+    found = staged_explanation(plan, seconds=seconds, doubts=doubts)
     return replace(found, estimate=staged_estimate(client, plan, found.jobs, seconds))
 
 
 def _run_staged(
-    client: Client, statement: Classified, expected: Explanation, submit: Submit
+    client: Client, request: QueryRequest, expected: Explanation, submit: Submit
 ) -> Explanation:
     """Run a statement of which it is known that it only reads and can be staged; once."""
     began = time.perf_counter()
-    ticket = submit(statement.sql, (), "staged")
+    ticket = submit(request.statements[0].sql, request.parameters, "staged")
     try:
         for _ in ticket.output:
             pass

@@ -41,6 +41,7 @@ from .estimates.estimator import Estimator
 from .estimates.prediction import Predictor
 from .estimates.waits import Waits
 from .inputs import ClientPort
+from .learnt import Learnt
 from .looking import Looking
 from .loop import Loop, Mailbox
 from .planning import tasks_here
@@ -101,6 +102,7 @@ class Host:
         mailbox = Mailbox()
         self._post = post = mailbox.post
         self._background = background = Background()
+        self._learnt = learnt = Learnt(recorder, engine.segments, post)
         self.estimator = estimator = Estimator(
             Predictor(catalog),
             recorder.past,
@@ -112,7 +114,7 @@ class Host:
             background.problem,
             lambda: self.looking.forecast_due,
             recorder.learnt,
-            lambda learnt: post(inputs.Recalled(learnt)),
+            learnt.recall,
         )
         self._upkeep = upkeep = Upkeep(
             catalog, statistics_bytes, tickets, estimator, background.problem
@@ -170,6 +172,10 @@ class Host:
         """Free what was kept for clients of other accesses, of which none will come."""
         self._reaches.keep_only(accesses)
 
+    def check_open(self) -> None:
+        """Raise in a forked process, and where the host is closed or has failed."""
+        self._door.check_open()
+
     def describer(self, reach: Reach) -> Describer:
         """What describes statements for clients of a reach."""
         self._door.check_open()
@@ -205,6 +211,10 @@ class Host:
     def look_at_files(self, statements: Iterable[Classified]) -> None:
         """See what is on disk, before statements about it are entered or planned."""
         self._freshness.look(names_read(statements))
+
+    def look_around(self) -> None:
+        """See what is on disk, before tables are listed."""
+        self._freshness.look_around()
 
     def run_later(self, work: Callable[[], None]) -> None:
         """Run something later in the background; a short program may end before it runs."""
@@ -274,14 +284,31 @@ class Host:
         self._door.check_open()
         self._post(inputs.Resume())
 
-    def reset_models(self, models: Collection[str], since_at: float) -> None:
-        """Forget what was learnt from queries that ended before a time (seconds since 1970)."""
+    def reset_models(self, models: Collection[str], since_at: float) -> Callable[[], None]:
+        """Forget what was learnt from queries that ended before a time (seconds since 1970).
+
+        What it returns gives back what was forgotten, in the place of what was learnt since.
+        """
         self._door.check_open()
+        forgotten = []
+        predicts = not {"templates", "prices"}.isdisjoint(models)
         if "portfolio" in models:
-            self.policy.forget()
-        if not {"templates", "prices"}.isdisjoint(models):
-            self._post(inputs.LearnAnew())
-            self.estimator.reset(models, since_at, self._tickets.active())
+            forgotten.append(self.policy.forget())
+        if predicts:
+            tasks = self._loop.ask(lambda coordinator: coordinator.learn_anew())
+            forgotten.append(lambda: self._loop.ask(lambda _: tasks()))
+            forgotten.append(self.engine.segments.learn_anew())
+            forgotten.append(self.estimator.reset(models, since_at))
+            self.estimator.predict_anew(self._tickets.active())
+
+        def give_back() -> None:
+            self._door.check_open()
+            for part in forgotten:
+                part()
+            if predicts:
+                self.estimator.predict_anew(self._tickets.active())
+
+        return give_back
 
     def limit(self, limits: Limits, tenants: Mapping[str, Limits]) -> None:
         """Hold queries that come from now on to other limits."""
@@ -340,10 +367,7 @@ class Host:
             self._background.later(LEARNT_EVERY_S, self._keep_learnt_again)
 
     def _keep_learnt(self) -> None:
-        learnt = self.estimator.learnt()
-        if learnt is not None and self._recorder.history is not None and not self._loop.over:
-            others = self._loop.ask(lambda coordinator: coordinator.learnt())
-            self._recorder.keep_learnt({**learnt, **others})
+        self._learnt.keep(self.estimator, self._loop)
 
     # --- the end ---------------------------------------------------------------------------------
 

@@ -91,6 +91,12 @@ class TimeLimitReached(NamedTuple):
     query: str
 
 
+class WithinReached(NamedTuple):
+    """The time is over within which an online query was to answer."""
+
+    query: str
+
+
 class Planned(NamedTuple):
     """The planner has split a query into jobs.
 
@@ -163,10 +169,6 @@ class Resume(NamedTuple):
     """Waiting queries may start again."""
 
 
-class LearnAnew(NamedTuple):
-    """What ended queries have taught of widths and tasks counts no more."""
-
-
 class Recalled(NamedTuple):
     """What widths and tasks of earlier sessions have taught, by the name of the model."""
 
@@ -220,11 +222,16 @@ class Close(NamedTuple):
     error: BaseException
 
 
+class Rested(NamedTuple):
+    """A node of a cluster that got no work may be given some again."""
+
+
 Input = (
     Submit
     | Cancel
     | Release
     | TimeLimitReached
+    | WithinReached
     | Planned
     | PlanFailed
     | FoundKept
@@ -235,7 +242,6 @@ Input = (
     | ChoosePolicy
     | Pause
     | Resume
-    | LearnAnew
     | Recalled
     | AcquireConnection
     | ReleaseConnection
@@ -243,6 +249,7 @@ Input = (
     | ReleaseTurn
     | TurnOverdue
     | ClientLeft
+    | Rested
     | Close
     | Woke
     | BackendEvent

@@ -12,6 +12,7 @@ from .background import Background
 from .coordinating import Coordinator
 from .door import Door
 from .estimates.forecasts import Forecaster, Forecasts, Fork
+from .expected import Expected, expected, in_order
 from .facts import QueryView
 from .loop import Loop
 from .monitor import SessionReport
@@ -65,6 +66,10 @@ class Looking:
         found = self._door.ask(lambda coordinator: coordinator.overview(self._loop.now()))
         facts = (ticket.facts for ticket in self._tickets.active())
         return found._replace(facts=tuple(each for each in facts if each.ended_s is None))
+
+    def expected(self, overview: Overview) -> dict[str, Expected]:
+        """In how many seconds each query of it starts and ends, about; at once."""
+        return expected(overview, self.recent_forecasts(FORECAST_SHARE), *in_order(overview))
 
     def load(self) -> Load:
         """How much there is to do."""

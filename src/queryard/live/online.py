@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
-from typing import Literal, Protocol
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import Any, Literal, Protocol
 
+from queryard.core.errors import QueryardError
 from queryard.engine.online.wish import OnlineWish
 from queryard.results.answer import Answer
 from queryard.results.errors import QueryCancelled
@@ -52,6 +53,8 @@ class OnlineAnswers:
     @property
     def last(self) -> OnlineAnswer | None:
         """The newest answer so far; None before the first."""
+        if self._last is not None and self._last.exact:
+            return self._last  # it may have run as a whole, after estimates
         return self._log.newest or self._last
 
     @property
@@ -143,7 +146,12 @@ class OnlineAnswers:
         if self._stopped and isinstance(error, QueryCancelled):
             return "over"
         if newest is None or (error is None and self._log.is_whole):
-            return self._exact()
+            try:
+                return self._exact()
+            except QueryCancelled:
+                if self._stopped:
+                    return "over"
+                raise
         if error is not None:
             raise error
         return "over"
@@ -172,8 +180,27 @@ def online_wish(
     every_s: float,
     within: float | str | None,
     columns: Sequence[str],
+    groups: Sequence[object] = (),
+    measure: Callable[[Any], float] | None = None,
 ) -> OnlineWish:
     """What is wanted of an online query, checked."""
     within_s = None if within is None else as_seconds(within, "within")
-    named = (columns,) if isinstance(columns, str) else tuple(columns)
-    return OnlineWish(stop_at, confidence, every_s, within_s, named)
+    named = (columns,) if isinstance(columns, str) else columns
+    if not isinstance(named, Sequence):
+        raise QueryardError(f"columns: must be a list of names, got {columns!r}")
+    return OnlineWish(
+        stop_at, confidence, every_s, within_s, tuple(named), checked_groups(groups), measure
+    )
+
+
+def checked_groups(groups: object) -> tuple[Any, ...]:
+    """Groups as values, or as tuples of values; one group need not be in a list.
+
+    >>> checked_groups("MAIL"), checked_groups([["R", 1], None])
+    (('MAIL',), (('R', 1), None))
+    """
+    if isinstance(groups, str):
+        return (groups,)
+    if not isinstance(groups, Sequence):
+        raise QueryardError(f"groups: must be a list of groups, got {groups!r}")
+    return tuple(tuple(each) if isinstance(each, list) else each for each in groups)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from queryard.core.errors import QueryardError
 from queryard.core.readable import several
 from queryard.engine.access import Access, Reach
+from queryard.engine.online.measure import Measure
 from queryard.engine.settings import Settings
 from queryard.sql.catalog import Catalog, Table
 from queryard.sql.catalog.quoting import written_name
@@ -93,7 +94,8 @@ def plan_online(
 ) -> Work:
     """The work of a query that answers early; a `QueryardError` says why it must run exactly.
 
-    `want_copy` hears of a table that has no shuffled copy.
+    A `WrongMeasure` is an error of the user's. `want_copy` hears of a table without a shuffled
+    copy.
     """
     from queryard.engine.online.statement import OnlineStatement
 
@@ -105,9 +107,10 @@ def plan_online(
     for name in (name for dimension in plan.dimensions for name in dimension.tables):
         if not catalog[name].files:
             raise QueryardError(f"{name} is a frame, which is read by its session only")
+    wish, log = request.online.wish, request.online.log
+    Measure(plan.fields, wish)  # raises if that is not in the answer
     sample = _sample(catalog, plan.table, want_copy)
     _check_worth(plan, sample)
-    wish, log = request.online.wish, request.online.log
     statement = OnlineStatement(plan, sample, wish, log, memory_bytes, reach, settings)
     return OnlineWork(query, statement, width, len(sample.parts), memory_bytes, sample)
 

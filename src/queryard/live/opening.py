@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from queryard.core.errors import QueryardError
 from queryard.core.model import Node, Tenant
 from queryard.engine.budget import divide, memory_budget, slot_range
 from queryard.engine.segments import SegmentStore
@@ -31,6 +34,9 @@ from .settings import (
     collecting_bytes,
     kept_segments_bytes,
 )
+
+# How long a place of work may take to close, of a host that cannot be opened.
+UNDO_S = 5.0
 
 
 class Opened(NamedTuple):
@@ -63,6 +69,7 @@ def open_host(
     nodes: Sequence[Node] | None,
 ) -> Opened:
     """A host with the options of `Session`; they are checked before anything is opened."""
+    _check_kinds(write, temp, history)
     fresh_s = as_age(fresh, "fresh")
     setting = read_backend(backend, address)
     slots = setting.slots if slots is None else slots
@@ -78,36 +85,53 @@ def open_host(
     budget = divide(memory_bytes - statistics_bytes - segments_bytes, catalog, write)
     rules = read_rules(bounds, tenants, limits, profile, setting.is_cluster)
     share = checked_slow_start(slow_start)
-    recorder = Recorder(history_file(history, catalog), read_retention(retention))
-    space = TempSpace(temp)
-    segments = SegmentStore(segments_bytes, SEGMENTS_DISK_BYTES, space.path)
-    wanted = Wanted(
-        catalog,
-        threads,
-        budget.pool_bytes,
-        space.path,
-        segments,
-        slots is not None,
-        memory is not None,
-    )
-    place = place_on_ray(wanted, setting) if setting.is_cluster else place_here(wanted, nodes)
-    host = Host(
-        catalog,
-        recorder.kernel(rules.profile, place.slots, memory_bytes, share),
-        place.backend,
-        place.engine,
-        Gate(rules.limits, rules.tenants.limits, place.slots),
-        Reservations(place.pool_bytes),
-        recorder,
-        space,
-        fresh_s,
-        statistics_bytes,
-        rules.profile,
-        rules.portfolio,
-        place.make_tasks,
-    )
+    # What is open already is closed again if something cannot be opened: a cluster, say.
+    with ExitStack() as undo:
+        recorder = Recorder(history_file(history, catalog), read_retention(retention))
+        undo.callback(recorder.close)
+        space = TempSpace(temp)
+        undo.callback(space.close)
+        segments = SegmentStore(segments_bytes, SEGMENTS_DISK_BYTES, space.path)
+        wanted = Wanted(
+            catalog,
+            threads,
+            budget.pool_bytes,
+            space.path,
+            segments,
+            slots is not None,
+            memory is not None,
+        )
+        place = place_on_ray(wanted, setting) if setting.is_cluster else place_here(wanted, nodes)
+        undo.callback(place.engine.close)
+        undo.callback(place.backend.close, UNDO_S)
+        host = Host(
+            catalog,
+            recorder.kernel(rules.profile, place.slots, memory_bytes, share),
+            place.backend,
+            place.engine,
+            Gate(rules.limits, rules.tenants.limits, place.slots),
+            Reservations(place.pool_bytes),
+            recorder,
+            space,
+            fresh_s,
+            statistics_bytes,
+            rules.profile,
+            rules.portfolio,
+            place.make_tasks,
+        )
+        undo.pop_all()
     if not setting.is_cluster:
         place.engine.spares.keep(small_sizes(place.pool_bytes), host.run_later)
     if has_copies(catalog):
         host.run_later(lambda: load_planner(catalog))
     return Opened(host, rules, place.slots, memory_bytes, budget.session_bytes)
+
+
+def _check_kinds(write: object, temp: object, history: object) -> None:
+    """A text such as "no" counts as true in Python, and must not let a session write."""
+    if not isinstance(write, bool):
+        raise QueryardError(f"write: must be True or False, got {write!r}")
+    if not isinstance(temp, str | os.PathLike | None):
+        raise QueryardError(f"temp: must be the path of a folder, got {temp!r}")
+    if not isinstance(history, bool | str | os.PathLike | None):
+        raise QueryardError(f"history: must be True, False or the path of a file, got {history!r}")

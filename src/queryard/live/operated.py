@@ -14,6 +14,7 @@ from queryard.sql.catalog.quoting import written_name
 from .admission.limits import Limits
 from .admission.tenants import Tenants
 from .choosing.state import BY_OPERATOR, PolicyChange, PolicyState
+from .expected import Expected
 from .facts import QueryView
 from .monitor import SessionReport
 from .opening import Opened
@@ -65,6 +66,10 @@ class OperatedHost:
     def overview(self) -> Overview:
         """All active queries and what holds each, and the cluster, at one moment."""
         return self.host.looking.overview()
+
+    def expected(self, overview: Overview) -> dict[str, Expected]:
+        """In how many seconds each query of an overview starts and ends, about; at once."""
+        return self.host.looking.expected(overview)
 
     def forecasts(self) -> dict[str, Forecast]:
         """When each query is expected to start and end, if estimates are right and none arrives."""
@@ -187,18 +192,20 @@ class OperatedHost:
 
     def reset_models(
         self, models: Collection[str] = MODELS, *, before: float | None = None
-    ) -> None:
+    ) -> Callable[[], None]:
         """Forget what was learnt from queries that ended before a time (seconds since 1970; now).
 
         `templates` is what queries of each template took, in the history of earlier sessions, too;
         `prices` is how far predictions from plans and from bytes were off; `portfolio` is what its
         forecasts were worth, and what it has decided for which queue, whenever that was. What waits
         is predicted anew at once. The history itself stays.
+
+        What it returns gives back what was forgotten, in the place of what was learnt since.
         """
         for model in models:
             if model not in MODELS:
                 raise QueryardError(unknown_name("model", model, MODELS))
-        self.host.reset_models(models, time.time() if before is None else before)
+        return self.host.reset_models(models, time.time() if before is None else before)
 
     # --- tables --------------------------------------------------------------------------------
 
@@ -208,12 +215,12 @@ class OperatedHost:
         A table that already has the name is replaced. Frames are copied when first used; register
         a frame again after changing it.
         """
-        self.host.owner.check()
+        self.host.check_open()
         self.catalog.add(name, table)
 
     def unregister(self, name: str) -> None:
         """Forget a table that was registered."""
-        self.host.owner.check()
+        self.host.check_open()
         self.catalog.remove(name)
 
     def tables(self) -> tuple[str, ...]:
@@ -222,7 +229,7 @@ class OperatedHost:
 
     def refresh(self) -> tuple[str, ...]:
         """Look at the files again; the names of tables that have changed."""
-        self.host.owner.check()
+        self.host.check_open()
         return self.catalog.refresh()
 
     def shuffle(

@@ -27,6 +27,10 @@ class QueryOptions(TypedDict, total=False):
     keep: float | str | None
 
 
+# Those that `Session.online` has besides.
+ONLINE_OPTIONS = ("stop_at", "confidence", "every", "within", "columns", "groups", "measure")
+
+
 class SessionOptions(TypedDict, total=False):
     """Those of `queryard.connect`."""
 

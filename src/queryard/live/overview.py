@@ -139,6 +139,9 @@ class NodeGlance(NamedTuple):
     """By table: how many of its splits the node has read last, and how many there are."""
     silent: bool = False
     """Whether it has not answered for a while: it takes no new work until it does."""
+    resting: str = ""
+    """For how long and why it takes no new work, where work failed there that succeeded elsewhere.
+    """
 
 
 class SessionNodes(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -74,11 +75,13 @@ def place_on_ray(wanted: Wanted, setting: BackendSetting) -> Place:
             "nodes; give one number, of slots per node"
         )
     here_bytes = int(wanted.memory_bytes * DRIVER_SHARE)
-    engine = NativeEngine(wanted.catalog, most, here_bytes, wanted.temp, wanted.segments)
-    cluster = Cluster.join(
-        setting.address or LOCAL, most, setting.store or STORE_BYTES, setting.namespace
-    )
-    try:
+    with ExitStack() as undo:
+        cluster = Cluster.join(
+            setting.address or LOCAL, most, setting.store or STORE_BYTES, setting.namespace
+        )
+        undo.callback(cluster.close)
+        engine = NativeEngine(wanted.catalog, most, here_bytes, wanted.temp, wanted.segments)
+        undo.callback(engine.close)
         backend = open_backend(
             cluster,
             engine,
@@ -89,10 +92,7 @@ def place_on_ray(wanted: Wanted, setting: BackendSetting) -> Place:
             nodes=setting.nodes,
             autoscaler=setting.autoscaler,
         )
-    except BaseException:
-        cluster.close()
-        engine.close()
-        raise
+        undo.pop_all()
     # If all are lost in this moment, queries wait for others, and reserve what those have.
     pool_bytes = int(min((node.memory_bytes for node in backend.nodes), default=here_bytes))
     make_tasks = TasksAtNodes(backend)

@@ -13,8 +13,10 @@ from queryard.engine.segments import SegmentStore
 from queryard.sql.catalog import Catalog, Table
 from queryard.sql.catalog.canonical import is_text_table
 from queryard.sql.catalog.file_table import FileTable
+from queryard.sql.catalog.segments import known_segments
 
 from .request import QueryRequest
+from .sharing import MOST, Choice
 from .work.base import Work
 
 if TYPE_CHECKING:
@@ -53,14 +55,16 @@ def plan_work(
 
     catalog = reach.catalog
     try:
-        plan, tables = planned(request.statements[0].sql, catalog, segments.target_bytes)
+        plan, tables = planned(request, catalog, segments.target_bytes)
     except NotStageable:
         if kept := unsplit_columns(request, catalog, segments):
             return kept
         raise
     texts = {name: table for name, table in tables.items() if is_text_table(table)}
-    if request.choice is not None and (kept := complete_columns(plan, catalog, segments)):
-        return kept
+    if request.choice is not None:
+        if kept := complete_columns(plan, catalog, segments):
+            return kept
+        check_kept(request.choice, plan, catalog, segments)
     shares = frozenset(texts)
     keeps = frozenset[str]() if request.choice is None else request.choice.keeps
     reads = SegmentReads(texts, segments, keeps) if texts else None
@@ -94,11 +98,34 @@ def unsplit_columns(request: QueryRequest, catalog: Catalog, segments: SegmentSt
         and table.name.lower() in request.names
         and not table.elsewhere
     ]
-    return columns_read(request.statements[0].sql, named, segments)
+    return columns_read(request.written, named, segments)
 
 
 def complete_columns(plan: StagedPlan, catalog: Catalog, segments: SegmentStore) -> KeptColumns:
     """The columns that a plan reads of tables of text, if all of them are kept; else nothing."""
+    columns = _text_columns(plan, catalog)
+    for name, wanted in columns.items():
+        with segments.complete(catalog[name], wanted) as relation:
+            if relation is None:
+                return ()
+    return tuple(columns.items())
+
+
+def check_kept(choice: Choice, plan: StagedPlan, catalog: Catalog, segments: SegmentStore) -> None:
+    """Raise `NotStageable` if a plan was chosen for what is kept, and reads other columns."""
+    if not choice.needs_kept:
+        return
+    from queryard.sql.planner import NotStageable
+
+    for name, wanted in _text_columns(plan, catalog).items():
+        known = known_segments(catalog[name], segments.target_bytes)
+        if known is None or segments.share_kept(known, wanted) < MOST:
+            listed = ", ".join(wanted)
+            raise NotStageable(f"the parsed segments of {name} do not have all of {listed}")
+
+
+def _text_columns(plan: StagedPlan, catalog: Catalog) -> dict[str, tuple[str, ...]]:
+    """The columns that a plan reads of tables of text, by table."""
     from queryard.sql.planner.plan import TableRead
 
     columns: dict[str, dict[str, None]] = {}
@@ -107,11 +134,7 @@ def complete_columns(plan: StagedPlan, catalog: Catalog, segments: SegmentStore)
             read = branch.read
             if isinstance(read, TableRead) and is_text_table(catalog[read.table]):
                 columns.setdefault(read.table, {}).update(dict.fromkeys(read.columns))
-    for name, wanted in columns.items():
-        with segments.complete(catalog[name], wanted) as relation:
-            if relation is None:
-                return ()
-    return tuple((name, tuple(wanted)) for name, wanted in columns.items())
+    return {name: tuple(wanted) for name, wanted in columns.items()}
 
 
 def ridden_bytes(plan: StagedPlan) -> int:
@@ -138,13 +161,16 @@ def largest_table(catalog: Catalog, names: Set[str]) -> tuple[str, float] | None
 
 
 def planned(
-    sql: str, catalog: Catalog, split_bytes: float
+    request: QueryRequest, catalog: Catalog, split_bytes: float
 ) -> tuple[StagedPlan, Mapping[str, Table]]:
     """A plan, and the tables it scans as they were when it was made."""
-    from queryard.sql.planner import NotStageable, plan_staged
+    from queryard.sql.planner import Asked, NotStageable, plan_staged
 
+    sql, asked = request.written, None
+    if request.parameters:
+        asked = Asked(request.statements[0].sql, request.bound)
     for _ in range(_ATTEMPTS):
-        plan = plan_staged(sql, catalog, split_bytes=split_bytes)
+        plan = plan_staged(sql, catalog, split_bytes=split_bytes, asked=asked)
         scanned = plan.scanned()
         tables = {name: catalog[name] for name in scanned}
         if all(tables[name].fingerprint == read.fingerprint for name, read in scanned.items()):

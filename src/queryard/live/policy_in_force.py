@@ -79,11 +79,13 @@ class PolicyInForce:
             ended_s = facts.ended_s if facts.error is None else None
             choosing.ended(facts.id, ended_s, facts.work_s, facts.usage.held_s)
 
-    def forget(self) -> None:
-        """Forget what the portfolio has learnt, if there is one; the policy in force stays."""
+    def forget(self) -> Callable[[], None]:
+        """Forget what the portfolio has learnt, if there is one; the policy in force stays.
+
+        What it returns gives that back, as long as the portfolio is the same.
+        """
         choosing = self.choosing
-        if choosing is not None:
-            choosing.forget()
+        return choosing.forget() if choosing is not None else lambda: None
 
     def close(self) -> None:
         """No choice is made after this returns."""

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 from queryard.core.errors import QueryardError, unknown_name
 from queryard.engine.access import Reach
@@ -15,7 +15,9 @@ from queryard.engine.classify import Classified, all_names
 from queryard.engine.kept_tables import KeptColumns
 from queryard.engine.native import Parameters
 from queryard.engine.online.wish import OnlineWish
+from queryard.engine.plain_parameters import plain
 from queryard.engine.program import Program
+from queryard.engine.written_values import with_values
 from queryard.results.online import AnswerLog
 
 from .sharing import Choice, TextScan
@@ -114,6 +116,19 @@ class QueryRequest:
         """What must be the same if an idempotency key is: the text and the parameters."""
         asked = repr((self.sql, self.parameters))
         return hashlib.sha256(asked.encode("utf-8", "surrogatepass")).hexdigest()
+
+    @cached_property
+    def written(self) -> str:
+        """Its one statement with the values of its parameters; raises where they cannot be
+        written.
+        """
+        (statement,) = self.statements
+        return with_values(statement, self.parameters)
+
+    @property
+    def bound(self) -> list[Any] | dict[str, Any]:
+        """Its parameters, of types that every client of DuckDB binds."""
+        return plain(self.parameters)
 
     @cached_property
     def template(self) -> str:

@@ -16,6 +16,7 @@ from queryard.core.errors import QueryardError, unknown_name
 from queryard.sim.forecast import Forecast
 
 from .choosing.state import PolicyChange, PolicyState
+from .expected import Expected
 from .facts import QueryView
 from .overview import Overview, SessionNodes
 from .why import WaitReport
@@ -41,6 +42,7 @@ class Askable(Protocol):
     def now(self) -> float: ...
     def queries(self) -> Sequence[QueryView]: ...
     def overview(self) -> Overview: ...
+    def expected(self, overview: Overview) -> Mapping[str, Expected]: ...
     def forecasts(self) -> Mapping[str, Forecast]: ...
     def why(self, query: str) -> WaitReport: ...
     def use_profile(self, profile: str | Mapping[str, Any]) -> None: ...
@@ -59,6 +61,7 @@ def _queries(session: Askable, request: Request) -> Any:
 def _overview(session: Askable, request: Request) -> Any:
     """All active queries, with what holds each, and the cluster, at one moment."""
     found = session.overview()
+    about = session.expected(found)
     queries = [
         {
             "id": each.id,
@@ -74,6 +77,8 @@ def _overview(session: Askable, request: Request) -> Any:
             "hold": each.hold,
             "position": each.position,
             "turn": each.turn,
+            "starts_in_s": about[each.id].start_s,
+            "ends_in_s": about[each.id].end_s,
         }
         for each in found.queries
     ]

@@ -31,7 +31,7 @@ from .host import Host
 from .online import OnlineAnswers, online_wish
 from .opening import open_host
 from .operated import OperatedHost
-from .options import QueryOptions, check_options
+from .options import ONLINE_OPTIONS, QueryOptions, check_options
 from .recording import kept_in
 from .request import OnlineRequest, Plan, checked_plan
 from .settings import Collecting
@@ -170,6 +170,8 @@ class Session(OperatedHost):
         every: float | str = 0.5,
         within: float | str | None = None,
         columns: Sequence[str] = (),
+        groups: Sequence[Any] = (),
+        measure: Callable[[Any], float] | None = None,
         **options: Unpack[QueryOptions],
     ) -> OnlineAnswers:
         """Answers that come early and refine: `for answer in qy.online(sql, stop_at=0.01): …`.
@@ -177,15 +179,20 @@ class Session(OperatedHost):
         Each answer has rows, the low and high end of every estimated value at the `confidence`, and
         the largest relative `error` of them. It ends once that is at most `stop_at`, after `within`
         (seconds, or a text such as "2 s"), or with the exact answer. `every` is how often an answer
-        is given at most. The error and the progress are those of the `columns`, if some are named.
+        is given at most.
+
+        The error and the progress are those of the `columns`, if some are named, and of the
+        `groups`: values of the group column, or tuples with a value per group column. Progress,
+        by which policies give slots, may be how far a number moves that the function `measure`
+        makes of these rows (a table of Arrow's).
 
         The query reads a shuffled copy of its largest table (`queryard shuffle TABLE`), or random
         blocks of it. What cannot be estimated soundly runs exactly; `reason` of what this gives
         back says why. Other options are those of `submit`.
         """
-        check_options(options, QueryOptions.__annotations__)
+        check_options(options, (*QueryOptions.__annotations__, *ONLINE_OPTIONS))
         every_s = as_age(every, "every")
-        wish = online_wish(stop_at, confidence, every_s, within, columns)
+        wish = online_wish(stop_at, confidence, every_s, within, columns, groups, measure)
         log = AnswerLog()
         ticket = self.client.submit(sql, online=OnlineRequest(wish, log), **options)
         return OnlineAnswers(Handle(self.client, ticket, self), log, every_s)

@@ -46,10 +46,10 @@ def play(
         within_s = request.due_within_s(alone)
         due_s = None if within_s is None else request.time_s + within_s
         outcomes.append(Outcome(request, due_s))
-    return _Run(target, outcomes).play(show)
+    return _LoadInProgress(target, outcomes).play(show)
 
 
-class _Run:
+class _LoadInProgress:
     def __init__(self, target: Target, outcomes: list[Outcome]) -> None:
         self._target = target
         self._board = Board(target.name, target.slots, outcomes)

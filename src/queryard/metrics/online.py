@@ -20,15 +20,17 @@ def error_left(answers: Sequence[AnswerReported]) -> list[float]:
 
     It is the reported error relative to the first one. Where an answer came without, it is
     ReLAQS's proxy for all: P_1 = 1, then the change of the answer over the largest change up
-    to then, the second being the first that counts.
+    to then, that of the second batch being the first that counts.
     """
     errors = [answer.error for answer in answers if answer.error is not None]
     if errors and len(errors) == len(answers):
         return [error / errors[0] if errors[0] else 0.0 for error in errors]
-    changes = [answer.change for answer in answers[1:]]
+    changes = [change for answer in answers for change in (*answer.before, answer.change)][1:]
     largest = accumulate(changes, max)
-    left = [change / most if most else 0.0 for change, most in zip(changes, largest, strict=True)]
-    return [1.0, *left] if answers else []
+    pairs = zip(changes, largest, strict=True)
+    left = [1.0, *(change / most if most else 0.0 for change, most in pairs)]
+    ends = accumulate(len(answer.before) + 1 for answer in answers)
+    return [left[end - 1] for end in ends]
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ from .splits.reserve_short import ReserveShort
 from .splits.static import Static
 from .splits.tumm import Tumm
 
+# The first part of a decision is the one of profiles that name none.
 ORDERS: tuple[type[QueryOrder], ...] = (
     Fifo,
     FifoJobs,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, OrderedDict
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 
 from queryard.core.entities import QueryState
@@ -129,9 +129,14 @@ class PatternMemory:
     def __len__(self) -> int:
         return len(self._known)
 
-    def forget(self) -> None:
-        """Forget all patterns."""
-        self._known.clear()
+    def forget(self) -> Callable[[], None]:
+        """Forget all patterns; what it returns gives them back, without those since."""
+        before, self._known = self._known, OrderedDict()
+
+        def give_back() -> None:
+            self._known = before
+
+        return give_back
 
     def recall(self, pattern: Pattern, current: str | None = None) -> str | None:
         """The policy that was chosen when a queue looked like this; None if it is not known.

@@ -7,6 +7,7 @@ chosen. So a candidate is corrected by how far its forecasts err beyond those of
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from .scores import Objective, QueryEnd, Schedule
@@ -24,7 +25,7 @@ MOST = 2.0
 
 
 @dataclass(slots=True)
-class Outlook:
+class PendingForecast:
     """A forecast whose outcome is to be seen. `ends_s` has those queries that have ended."""
 
     number: int
@@ -77,15 +78,23 @@ class Reflection:
         """No correction is larger than the factor `most`; with 1 nothing is corrected."""
         self._objective = objective
         self._most = MOST if most is None else most
-        self._open: dict[int, Outlook] = {}
+        self._open: dict[int, PendingForecast] = {}
         self._all = _Bias()
         self._of: dict[str, _Bias] = {}
 
-    def forget(self) -> None:
-        """Forget what was learnt; forecasts of before are judged no more."""
+    def forget(self) -> Callable[[], None]:
+        """Forget what was learnt; forecasts of before are judged no more.
+
+        What it returns gives back what was forgotten, in the place of what was learnt since.
+        """
+        before = self._all, self._of
         self._open.clear()
-        self._all = _Bias()
-        self._of.clear()
+        self._all, self._of = _Bias(), {}
+
+        def give_back() -> None:
+            self._all, self._of = before
+
+        return give_back
 
     def expect(self, number: int, policy: str, schedule: Schedule, since_s: float) -> None:
         """A decision with this number is in force; `schedule` is the forecast for its policy,
@@ -94,19 +103,19 @@ class Reflection:
         last_s = max((query.end_s for query in schedule.queries), default=since_s)
         # Twice the time: what has not ended by then is judged no more.
         until_s = since_s + 2 * (last_s - since_s) + 1.0
-        self._open[number] = Outlook(number, policy, schedule, since_s, until_s)
+        self._open[number] = PendingForecast(number, policy, schedule, since_s, until_s)
         while len(self._open) > MOST_OPEN:
             self._open.pop(next(iter(self._open)))
 
     def ended(self, query: str, end_s: float | None) -> list[Outcome]:
         """A query has ended; None if it failed or was cancelled. Outcomes that are known now."""
         done = []
-        for outlook in self._open.values():
-            if query in outlook.left:
-                outlook.left.discard(query)
-                outlook.ends_s[query] = end_s
-                if not outlook.left:
-                    done.append(outlook)
+        for forecast in self._open.values():
+            if query in forecast.left:
+                forecast.left.discard(query)
+                forecast.ends_s[query] = end_s
+                if not forecast.left:
+                    done.append(forecast)
         return self._judge(done)
 
     def settle(self, now: float, policy: str | None = None) -> list[Outcome]:
@@ -125,37 +134,37 @@ class Reflection:
         beyond = (found.mean - self._all.mean) * found.count / (found.count + PRIOR)
         return min(self._most, max(1 / self._most, math.exp(beyond)))
 
-    def _judge(self, outlooks: list[Outlook]) -> list[Outcome]:
+    def _judge(self, pending: list[PendingForecast]) -> list[Outcome]:
         found = []
-        for outlook in outlooks:
-            del self._open[outlook.number]
-            outcome = self._outcome(outlook)
+        for forecast in pending:
+            del self._open[forecast.number]
+            outcome = self._outcome(forecast)
             if outcome is not None:
                 found.append(outcome)
                 value = math.log(outcome.observed / outcome.forecast)
                 self._all.note(value)
-                self._of.setdefault(outlook.policy, _Bias()).note(value)
+                self._of.setdefault(forecast.policy, _Bias()).note(value)
         return found
 
-    def _outcome(self, outlook: Outlook) -> Outcome | None:
+    def _outcome(self, forecast: PendingForecast) -> Outcome | None:
         """Both scores over the same queries; None where too little of the forecast is left."""
         foreseen: list[QueryEnd] = []
         seen: list[QueryEnd] = []
-        for query in outlook.schedule.queries:
-            end_s = outlook.ends_s.get(query.id)
+        for query in forecast.schedule.queries:
+            end_s = forecast.ends_s.get(query.id)
             if end_s is not None:
                 foreseen.append(query)
                 seen.append(query.ending(max(end_s, query.submit_s)))
-        if not seen or len(seen) < LEAST_ENDED * len(outlook.schedule.queries):
+        if not seen or len(seen) < LEAST_ENDED * len(forecast.schedule.queries):
             return None
         # What nodes cost is not of queries.
-        forecast, observed = (
-            to_come(self._objective, Schedule(tuple(queries)), outlook.since_s)
+        foretold, observed = (
+            to_come(self._objective, Schedule(tuple(queries)), forecast.since_s)
             for queries in (foreseen, seen)
         )
-        if not forecast > 0 or not observed > 0:
+        if not foretold > 0 or not observed > 0:
             return None
-        return Outcome(outlook.number, outlook.policy, forecast, observed, len(seen))
+        return Outcome(forecast.number, forecast.policy, foretold, observed, len(seen))
 
 
 def to_come(objective: Objective, schedule: Schedule, since_s: float) -> float:

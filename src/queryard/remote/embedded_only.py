@@ -67,6 +67,9 @@ class EmbeddedOnly:
     overview = _method(
         "overview", _SHOWN, "GET /v1/now has it, and `queryard top` and the server's page show it"
     )
+    expected = _method(
+        "expected", _SHOWN, "`queries` has each query's forecast, GET /v1/now starts and ends"
+    )
     cluster = _method(
         "cluster", _SHOWN, "GET /v1/cluster has it, and `queryard cluster` and the page show it"
     )

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from queryard.engine.parameters import WrongParameters, shape_of
+from queryard.engine.parameters import WrongParameters, shape_of, unwrapped
 
 TYPE = "@type"
 
@@ -27,6 +27,7 @@ def as_json(parameters: Sequence[Any] | Mapping[str, Any]) -> list[Any] | dict[s
 
 
 def _checked(value: Any) -> Any:
+    value = unwrapped(value)
     shape_of(value)
     return _value(value)
 
@@ -56,7 +57,7 @@ def _value(value: Any) -> Any:
             return _typed("UUID", str(value))
         case list() | tuple():
             return [_value(item) for item in value]
-    return _value(value.item())  # a number of numpy's, which has a shape
+    raise AssertionError(f"no JSON of {value!r}, which has a shape")
 
 
 def _text(value: str) -> str:

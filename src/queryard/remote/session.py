@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Unpack
 
 import httpx
@@ -14,8 +15,8 @@ from queryard.engine.native import Parameters
 from queryard.history.rows import QueryRecord
 from queryard.live.amounts import as_age, as_seconds
 from queryard.live.facts import QueryView
-from queryard.live.online import OnlineAnswers
-from queryard.live.options import QueryOptions, check_options
+from queryard.live.online import OnlineAnswers, checked_groups
+from queryard.live.options import ONLINE_OPTIONS, QueryOptions, check_options
 from queryard.live.request import Plan, checked_plan
 from queryard.live.why import WaitReport
 from queryard.results.answer import Answer
@@ -29,7 +30,7 @@ from queryard.sql.catalog.quoting import written_name
 from .catalog import RemoteCatalog
 from .controls import RemoteControls
 from .embedded_only import EmbeddedOnly
-from .errors import NotKnown
+from .errors import NotKnown, NotOnServer
 from .handle import RemoteHandle
 from .looking import Looking
 from .online import follow
@@ -121,13 +122,20 @@ class RemoteSession(EmbeddedOnly):
         every: float | str = 0.5,
         within: float | str | None = None,
         columns: Sequence[str] = (),
+        groups: Sequence[Any] = (),
+        measure: Callable[[Any], float] | None = None,
         **options: Unpack[QueryOptions],
     ) -> OnlineAnswers:
         """Answers that come early and refine: `for answer in qy.online(sql, stop_at=0.01): …`.
 
-        The options are those of an embedded session.
+        The options are those of an embedded session, but there is no `measure`.
         """
-        check_options(options, QueryOptions.__annotations__)
+        check_options(options, (*QueryOptions.__annotations__, *ONLINE_OPTIONS))
+        if measure is not None:
+            raise NotOnServer(
+                "measure: a session on a server cannot do this; a function runs in its own process "
+                "only: name the columns or the groups that count"
+            )
         every_s = as_age(every, "every")
         wish = {
             "stop_at": stop_at,
@@ -135,6 +143,7 @@ class RemoteSession(EmbeddedOnly):
             "every": every_s,
             "within": None if within is None else as_seconds(within, "within"),
             "columns": [columns] if isinstance(columns, str) else list(columns),
+            "groups": [_as_group(each) for each in checked_groups(groups)],
         }
         handle = self._enter(sql, (), 0.0, wish, **options)
         log = AnswerLog()
@@ -328,3 +337,12 @@ class RemoteSession(EmbeddedOnly):
 def _begun(query: str, sql: str) -> dict[str, Any]:
     """What is known of a query before its state was asked for."""
     return {"id": query, "sql": sql, "state": "running"}
+
+
+def _as_group(group: object) -> object:
+    """A group as JSON: values that JSON lacks are texts, as they are shown."""
+    if isinstance(group, tuple):
+        return [_as_group(value) for value in group]
+    if isinstance(group, Decimal):
+        return float(group)
+    return group if group is None or isinstance(group, int | float | str) else str(group)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from queryard.core.errors import QueryardError
 
 from .batches import Batches
-from .frames import to_pandas
+from .frames import to_pandas, with_own_names
 from .ownership import Owner
 from .streams import ResultStream
 from .values import python_values
@@ -51,9 +51,13 @@ class Answer:
         self._ahead: deque[Any] = deque()
         self._rows: deque[Row] = deque()
         self._table: Any = None
-        # What `fetchall` gave: rows that were values of Python already, and a table of all others.
-        self._rest: tuple[list[Row], Any] | None = None
+        # The batch of which these rows are the last.
+        self._piece: Any = None
+        # What `fetchall` gave.
+        self._rest: Any = None
         self._used = False
+        # Whether rows were handed over.
+        self._gave = False
         self._closed = False
         # Runs once: at the end of the rows, when closed, or when the answer is garbage.
         self._release = weakref.finalize(self, release)
@@ -137,7 +141,7 @@ class Answer:
             import polars
         except ImportError:
             raise QueryardError("Polars is not installed; pip install polars") from None
-        return polars.from_arrow(self.arrow())
+        return polars.from_arrow(with_own_names(self.arrow()))
 
     def fetchall(self) -> list[Row]:
         """All rows but those that were fetched one by one, as Python values.
@@ -147,14 +151,13 @@ class Answer:
         """
         if self._rest is None:
             if self._used:
-                fetched = list(self._rows)
+                self._ahead.extendleft(self._begun())
                 self._rows.clear()
-                self._rest = (fetched, self._collected())
+                self._rest = self._collected()
             else:
-                self._rest = ([], self.arrow())
+                self._rest = self.arrow()
                 self._used = True
-        fetched, table = self._rest
-        return [*fetched, *self._python_rows(table)]
+        return list(self._python_rows(self._rest))
 
     # --- rows as they come -----------------------------------------------------------------------
 
@@ -166,6 +169,8 @@ class Answer:
 
     def fetchmany(self, size: int = 1) -> list[Row]:
         """The next rows: as many as asked for, fewer only at the end."""
+        if type(size) is not int or size < 0:  # a truth value is no number of rows
+            raise QueryardError(f"size: must be a whole number of at least 0, got {size!r}")
         found: list[Row] = []
         while len(found) < size and (row := self.fetchone()) is not None:
             found.append(row)
@@ -195,7 +200,9 @@ class Answer:
 
     def _handed_over(self) -> Iterator[Any]:
         try:
-            yield from self._incoming()
+            for batch in self._incoming():
+                self._gave = self._gave or batch.num_rows > 0
+                yield batch
         finally:
             self._release()
 
@@ -214,18 +221,29 @@ class Answer:
     def head(self, rows: int, timeout_s: float | None = None) -> tuple[Any, bool]:
         """The first rows as a table, and whether there are more; they are not used up.
 
+        Where rows were handed over already, and not kept, these are the next ones.
         After the timeout it raises `TimeoutError`; the rows that came meanwhile are not lost.
         """
-        table = self._table if self._rest is None else self._rest[1]
+        table = self._table if self._rest is None else self._rest
         if table is None:
             until = None if timeout_s is None else time.monotonic() + timeout_s
             schema = self._source.schema(timeout_s)
-            seen = sum(batch.num_rows for batch in self._ahead)
+            begun = self._begun()
+            seen = sum(batch.num_rows for batch in (*begun, *self._ahead))
             while seen <= rows and (batch := self._next(until)) is not None:
                 self._ahead.append(batch)
                 seen += batch.num_rows
-            table = pa.Table.from_batches(list(self._ahead), schema)
+            table = pa.Table.from_batches([*begun, *self._ahead], schema)
+            if self._gave and not table.num_rows:
+                raise QueryardError(
+                    "all rows were handed over already, and were not kept; run the query again"
+                )
         return table.slice(0, rows), table.num_rows > rows
+
+    def _begun(self) -> list[Any]:
+        """What is left of the batch of which rows were made into Python values."""
+        left = len(self._rows)
+        return [self._piece.slice(self._piece.num_rows - left)] if left else []
 
     def _incoming(self) -> Iterator[Any]:
         while self._ahead:
@@ -247,6 +265,8 @@ class Answer:
 
     def _fill(self) -> None:
         """Make Python values of the next few rows."""
+        if not self._used and self._stream.returns != "rows":
+            self.arrow()  # a count of rows, for `changed`
         if self._table is not None and not self._used:
             self._ahead.extend(self._table.to_batches())
         self._used = True
@@ -261,6 +281,7 @@ class Answer:
         if batch.num_rows > PIECE_ROWS:
             self._ahead.appendleft(batch.slice(PIECE_ROWS))
             batch = batch.slice(0, PIECE_ROWS)
+        self._piece, self._gave = batch, True
         self._rows.extend(self._python_rows(batch))
 
     def _python_rows(self, rows: Any) -> Iterator[Row]:

@@ -114,10 +114,10 @@ def _plan_text(table: Any) -> str | None:
 def row_count(rows: int, more: bool = False) -> str:
     """
     >>> row_count(1), row_count(1234), row_count(20, more=True)
-    ('1 row', '1,234 rows', 'first 20 rows, there are more')
+    ('1 row', '1,234 rows', '20 rows, and there are more')
     """
     count = several(rows, "row")
-    return f"first {count}, there are more" if more else count
+    return f"{count}, and there are more" if more else count
 
 
 def value_text(value: Any) -> str:

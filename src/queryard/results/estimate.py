@@ -14,8 +14,8 @@ from .job_tree import (
     ExplainedJob,
     as_text,
     job_table,
-    rows_text,
     seconds_text,
+    several_rows,
     size_text,
     time_text,
 )
@@ -69,7 +69,7 @@ class Estimate:
 
     def answer(self) -> str:
         """In a line: what it reads and gives."""
-        rows = "" if self.rows is None else f", gives {rows_text(self.rows)} rows"
+        rows = "" if self.rows is None else f", gives {several_rows(self.rows)}"
         return f"reads {readable.size(self.bytes_read)}{rows}"
 
     def table(self) -> Table:
@@ -94,7 +94,7 @@ class Estimate:
             ("alone", seconds_text(self.alone_s), readable.several(self.slots, "slot")),
             ("memory", size_text(self.memory_bytes), ""),
             ("reads", readable.size(self.bytes_read), ""),
-            ("gives", f"{rows_text(self.rows)} rows" if self.rows is not None else "", ""),
+            ("gives", several_rows(self.rows) if self.rows is not None else "", ""),
         ]
         cells = "".join(
             f"<tr><th>{name}</th><td>{html.escape(value)}</td><td>{html.escape(note)}</td></tr>"

@@ -190,6 +190,15 @@ def rows_text(value: Expected | None) -> str:
     return _with_interval(value, lambda one: f"{one:,.0f}", _short_count)
 
 
+def several_rows(value: Expected) -> str:
+    """
+    >>> several_rows(Expected(1.0, 1.0, 1.0)), several_rows(Expected(7.0, 1.0, 40.0))
+    ('1 row', '7 (1–40) rows')
+    """
+    text = rows_text(value)
+    return readable.several(1, "row") if text == "1" else f"{text} rows"
+
+
 def size_text(value: Expected | None) -> str:
     """Bytes, and their interval.
 

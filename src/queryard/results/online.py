@@ -10,6 +10,8 @@ from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 
+from queryard.core.readable import several
+
 from .frames import to_pandas
 from .online_html import answer_html
 from .streams import without
@@ -85,7 +87,7 @@ class OnlineAnswer:
         told = "exact" if self.exact else f"{self.fraction:.0%} read"
         if not self.exact and self.error is not None:
             told += f", within {self.error:.2%}"
-        return f"<OnlineAnswer {len(self)} rows, {told}, {self.elapsed_s:.2f} s>"
+        return f"<OnlineAnswer {several(len(self), 'row')}, {told}, {self.elapsed_s:.2f} s>"
 
     def _repr_html_(self) -> str:
         return answer_html(self)

@@ -11,10 +11,12 @@ import datetime as dt
 import decimal
 import uuid
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from .type_parts import is_unnamed, parts_of
 
 _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
 _EPOCH = dt.datetime(1970, 1, 1)
@@ -26,8 +28,12 @@ _DAY_MICROS = 86_400_000_000
 _INFINITE_DAY = 2**31 - 1
 _INFINITE_TIME = 2**63 - 1
 
-Interval = Callable[[Any], Any]
-"""What becomes of an interval of months, days and nanoseconds."""
+
+class _Form(NamedTuple):
+    """What becomes of an interval of months, days and nanoseconds, and of a tuple."""
+
+    interval: Callable[[Any], Any]
+    has_tuples: bool
 
 
 def python_values(column: Any, sql_type: str) -> list[Any]:
@@ -36,7 +42,7 @@ def python_values(column: Any, sql_type: str) -> list[Any]:
     >>> python_values(pa.array([1, None]), "BIGINT")
     [1, None]
     """
-    return _converted(column, sql_type, _timedelta)
+    return _converted(column, sql_type, _Form(_timedelta, has_tuples=True))
 
 
 def written_values(column: Any, sql_type: str) -> list[Any]:
@@ -45,23 +51,24 @@ def written_values(column: Any, sql_type: str) -> list[Any]:
     >>> written_values(pa.array([pa.MonthDayNano([14, -3, 0])]), "INTERVAL")
     ['1 year 2 months -3 days']
     """
-    return _converted(column, sql_type, interval_text)
+    return _converted(column, sql_type, _Form(interval_text, has_tuples=False))
 
 
-def _converted(column: Any, sql_type: str, interval: Interval) -> list[Any]:
+def _converted(column: Any, sql_type: str, form: _Form) -> list[Any]:
     if not len(column):
         return []  # Arrow would import pandas to make an empty array, which takes a second
-    convert = _BY_SQL_TYPE.get(sql_type)
-    if convert is not None:
-        return [None if v is None else convert(v) for v in column.to_pylist()]
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if isinstance(column, pa.ChunkedArray):  # more than one array can hold
-        return [value for chunk in column.chunks for value in _values(chunk, interval)]
-    return _values(column, interval)
+        return [value for chunk in column.chunks for value in _values(chunk, sql_type, form)]
+    return _values(column, sql_type, form)
 
 
-def _values(array: Any, interval: Interval) -> list[Any]:
+def _values(array: Any, sql_type: str, form: _Form) -> list[Any]:
+    """The values of an array; of a type of a user's own, Arrow's type alone tells what it is."""
+    convert = _BY_SQL_TYPE.get(sql_type)
+    if convert is not None:
+        return _mapped(array, convert)
     kind = array.type
     if pa.types.is_date32(kind):
         return _mapped(array.cast(pa.int32()), _date)
@@ -70,15 +77,15 @@ def _values(array: Any, interval: Interval) -> list[Any]:
     if pa.types.is_time(kind):
         return _times(array)
     if kind == pa.month_day_nano_interval():
-        return _mapped(array, interval)
+        return _mapped(array, form.interval)
     if pa.types.is_map(kind):
-        return _maps(array, interval)
+        return _maps(array, sql_type, form)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return _lists(array, interval)
+        return _lists(array, sql_type, form)
     if pa.types.is_fixed_size_list(kind):
-        return _arrays(array, interval)
+        return _arrays(array, sql_type, form)
     if pa.types.is_struct(kind):
-        return _structs(array, interval)
+        return _structs(array, sql_type, form)
     plain: list[Any] = array.to_pylist()
     return plain
 
@@ -128,7 +135,8 @@ def _timestamps(array: Any) -> list[Any]:
         date = _date(days)
         if isinstance(date, str):
             clock = (dt.datetime.min + dt.timedelta(microseconds=rest)).time()
-            return f"{date} {clock.isoformat()}{'' if zone is None else '+00'}"
+            time = f"{clock:%H:%M:%S}{_fraction(clock.microsecond)}"
+            return f"{date} {time}{'' if zone is None else '+00'}"
         moment = _EPOCH + dt.timedelta(days=days, microseconds=rest)
         if zone is None:
             return moment
@@ -199,8 +207,15 @@ def _fraction(micros: int) -> str:
 # --- nested --------------------------------------------------------------------------------------
 
 
-def _lists(array: Any, interval: Interval) -> list[Any]:
-    children = _values(array.flatten(), interval)
+def _parts(sql_type: str, count: int) -> tuple[str, ...]:
+    """The types inside; "" where the name does not tell them."""
+    found = parts_of(sql_type)
+    return found if len(found) == count else ("",) * count
+
+
+def _lists(array: Any, sql_type: str, form: _Form) -> list[Any]:
+    (inside,) = _parts(sql_type, 1)
+    children = _values(array.flatten(), inside, form)
     found: list[Any] = []
     at = 0
     for length in pc.list_value_length(array).to_pylist():
@@ -212,35 +227,39 @@ def _lists(array: Any, interval: Interval) -> list[Any]:
     return found
 
 
-def _arrays(array: Any, interval: Interval) -> list[Any]:
+def _arrays(array: Any, sql_type: str, form: _Form) -> list[Any]:
     size = array.type.list_size
-    children = iter(_values(array.flatten(), interval))  # without those of NULL
+    (inside,) = _parts(sql_type, 1)
+    children = iter(_values(array.flatten(), inside, form))  # without those of NULL
     return [
         tuple(next(children) for _ in range(size)) if is_there else None
         for is_there in array.is_valid().to_pylist()
     ]
 
 
-def _structs(array: Any, interval: Interval) -> list[Any]:
+def _structs(array: Any, sql_type: str, form: _Form) -> list[Any]:
     fields = array.flatten()
     names = [array.type.field(i).name for i in range(array.type.num_fields)]
-    columns = [_values(field, interval) for field in fields]
+    inside = _parts(sql_type, len(fields))
+    columns = [_values(field, kind, form) for field, kind in zip(fields, inside, strict=True)]
     valid = array.is_valid().to_pylist()
     if not columns:
         return [{} if is_there else None for is_there in valid]
     rows = zip(*columns, strict=True)
+    as_tuples = form.has_tuples and is_unnamed(sql_type)
     return [
-        dict(zip(names, row, strict=True)) if is_there else None
+        None if not is_there else row if as_tuples else dict(zip(names, row, strict=True))
         for is_there, row in zip(valid, rows, strict=True)
     ]
 
 
-def _maps(array: Any, interval: Interval) -> list[Any]:
+def _maps(array: Any, sql_type: str, form: _Form) -> list[Any]:
     # The children of an array that was cut are still those of the whole.
     first, *ends = array.offsets.to_pylist()
     length = (ends[-1] if ends else first) - first
-    keys = _values(array.keys.slice(first, length), interval)
-    values = _values(array.items.slice(first, length), interval)
+    of_keys, of_values = _parts(sql_type, 2)
+    keys = _values(array.keys.slice(first, length), of_keys, form)
+    values = _values(array.items.slice(first, length), of_values, form)
     found: list[Any] = []
     begin = 0
     for is_there, end in zip(array.is_valid().to_pylist(), ends, strict=True):

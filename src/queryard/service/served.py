@@ -97,6 +97,11 @@ class ServedClient:
         """The tables that its tenant may read."""
         return self.client.catalog
 
+    def catalog_now(self) -> Catalog:
+        """The same after a look at the files, for what lists tables; it blocks."""
+        self.client.host.look_around()
+        return self.client.catalog
+
     @property
     def closed(self) -> bool:
         return bool(self._closed)

@@ -90,17 +90,18 @@ class Listeners:
         http = postgres = quack = None
         if isinstance(config.quack, Address) or (config.quack == "http" and config.http):
             self._quack = QuackListener(self._yard)
+        if config.postgres is not None:
+            postgres = await self._open_pg(config.postgres)
+        if isinstance(config.quack, Address) and self._quack is not None:
+            quack = await self._open_http("quack", config.quack, self._quack)
+        # Last: `/readyz` says that the server takes queries, over every protocol.
         if config.http is not None:
             app: Application = create_app(self._yard)
             is_shared = self._quack is not None and config.quack == "http"
             if self._quack is not None and is_shared:
                 app = beside(self._quack, app)
             http = await self._open_http("http", config.http, app)
-            quack = http if is_shared else None
-        if config.postgres is not None:
-            postgres = await self._open_pg(config.postgres)
-        if isinstance(config.quack, Address) and self._quack is not None:
-            quack = await self._open_http("quack", config.quack, self._quack)
+            quack = http if is_shared else quack
         return http, postgres, quack
 
     async def _open_http(self, what: str, address: Address, app: Application) -> Address:

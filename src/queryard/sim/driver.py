@@ -214,7 +214,8 @@ class SimDriver:
             if rare:
                 events[:0] = self._leasing.progress(now)
             if self.truth.has_parsing:
-                events += [ev.SegmentsKept(now, *news) for news in self.truth.segments.news()]
+                changed = self.truth.segments.changed_shares()
+                events += [ev.SegmentsKept(now, *share) for share in changed]
             if self._learner is not None:
                 events += self._learn(now, self._learner, events)
             for command in handle(*events):

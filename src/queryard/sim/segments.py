@@ -75,7 +75,7 @@ class Segments:
             self._count(name, index, -1)
         self._used.pop(host, None)
 
-    def news(self) -> Iterator[tuple[str, float]]:
+    def changed_shares(self) -> Iterator[tuple[str, float]]:
         """(table, share of it that is kept) where the kernel should hear of it."""
         for table, counts in self._counts.items():
             share = len(counts) / self._splits[table]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import threading
 from contextlib import contextmanager
@@ -66,16 +67,21 @@ def test_a_segment_is_parsed_once_for_all_that_read_it(tmp_path, table):
         assert store.makes == segments
 
 
-def test_a_table_is_kept_if_most_of_it_is(tmp_path, table):
+def test_the_share_that_is_kept_is_that_of_segments_with_all_columns(tmp_path, table):
     with opened(tmp_path) as store:
         segments = store.segments(table)
-        assert not store.keeps_most(segments)
-        for segment in segments[: (len(segments) + 1) // 2]:
+        assert store.share_kept(segments) == 0.0
+        half = (len(segments) + 1) // 2
+        for segment in segments[:half]:
             with store.reading(table, segment, ["id"]):
                 pass
-        assert store.keeps_most(segments)
+        assert store.share_kept(segments) == store.share_kept(segments, ["id"]) >= 0.5
+        assert store.share_kept(segments, ["id", "price"]) == 0.0
+        with store.reading(table, segments[0], ["price"]):
+            pass
+        assert store.share_kept(segments, ["id", "price"]) == 1 / len(segments)
         store.forget(table.key)
-        assert not store.keeps_most(segments)
+        assert store.share_kept(segments) == 0.0
 
 
 def test_columns_that_are_asked_for_later_are_kept_beside_the_others(tmp_path, table):
@@ -272,6 +278,34 @@ def test_costs_are_learnt_from_what_is_made_and_ridden_on(tmp_path, table):
             store.rode(table, segment, 0.01)
         segments = len(store.segments(table))
         assert (costs.makes, costs.rides) == (min(20, segments), min(20, segments))
+        assert costs.rows_in(table.bytes) == pytest.approx(ROWS, rel=0.2)
+        store.scanned(table.key, table.bytes, ROWS, ["id"], 0.5)
+        store.scanned("unknown", table.bytes, ROWS, ["id"], 0.5)
+        assert costs.scans == 1
+
+
+def test_costs_go_on_from_what_an_earlier_store_has_learnt(tmp_path, table):
+    with opened(tmp_path) as store:
+        read(store, table, ["id"])
+        costs, learnt = store.costs(table), json.loads(json.dumps(store.learnt()))
+    for is_known in (False, True):
+        with opened(tmp_path) as later:
+            if is_known:
+                later.costs(table)
+            later.recall(learnt)
+            assert later.costs(table) == costs
+            assert later.learnt() == learnt
+            # What this one has seen is not written over.
+            later.scanned(table.key, table.bytes, ROWS, ["id"], 0.5)
+            now = later.learnt()
+            later.recall(learnt)
+            assert later.learnt() == now != learnt
+            later.learn_anew()
+            assert later.costs(table).makes == 0
+    with opened(tmp_path) as later:
+        later.recall({table.key: "of another version", "gone": learnt[table.key]})
+        assert later.costs(table).makes == 0
+        assert later.learnt()["gone"] == learnt[table.key]
 
 
 def test_a_forked_child_begins_anew_and_leaves_the_files_alone(tmp_path, table):

@@ -163,6 +163,8 @@ select * from wide order by "Weird Name" limit 3;
 select (st).a, count(*) from wide group by all;
 select st['a'], count(*) from wide group by all;
 select max(interval (k) month), min(d + interval (k) day) from fact group by g;
+select max(to_hours(3000000 + k))::varchar, min(to_hours(-3000000))::varchar from fact;
+select v::varchar, n from (select to_hours(3000000 + k) v, count(*) n from fact group by v);
 select tz at time zone 'UTC', count(*) from wide group by all;
 select a.ut, count(*) from wide a join fact f on a.ut = f.k group by a.ut;
 select count(*) from wide a join wide b on a.ts = b.dd;

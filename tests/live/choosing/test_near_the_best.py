@@ -19,49 +19,49 @@ SMALL, LARGE = 0.05, 2.0
 
 
 @dataclass(frozen=True)
-class Asked:
+class DrawnQuery:
     at_s: float
     work_s: float
     tenant: str
     due_s: float | None = None
 
 
-def dashboards(draw: Random) -> list[Asked]:
+def dashboards(draw: Random) -> list[DrawnQuery]:
     """Small queries, and large ones that come at once in the middle."""
-    small = [Asked(draw.uniform(0.0, 12.0), SMALL, "boards") for _ in range(60)]
-    return small + [Asked(4.0, LARGE * draw.uniform(0.7, 1.3), "nightly") for _ in range(5)]
+    small = [DrawnQuery(draw.uniform(0.0, 12.0), SMALL, "boards") for _ in range(60)]
+    return small + [DrawnQuery(4.0, LARGE * draw.uniform(0.7, 1.3), "nightly") for _ in range(5)]
 
 
-def deadlines(draw: Random) -> list[Asked]:
+def deadlines(draw: Random) -> list[DrawnQuery]:
     """A batch, its large queries due first, beside small queries without a deadline."""
-    small = [Asked(draw.uniform(0.0, 12.0), SMALL, "web") for _ in range(40)]
-    middle = [Asked(draw.uniform(0.0, 9.0), 0.5, "lab") for _ in range(10)]
+    small = [DrawnQuery(draw.uniform(0.0, 12.0), SMALL, "web") for _ in range(40)]
+    middle = [DrawnQuery(draw.uniform(0.0, 9.0), 0.5, "lab") for _ in range(10)]
     batch, until_s = [], 0.0
     for work_s in (6.0, 5.0, 4.0, 3.0, 2.0, 1.0):
         until_s += work_s / 2
-        batch.append(Asked(3.0, work_s, "closing", 4.0 + 1.4 * until_s))
+        batch.append(DrawnQuery(3.0, work_s, "closing", 4.0 + 1.4 * until_s))
     draw.shuffle(batch)
     return small + middle + batch
 
 
-def flood(draw: Random) -> list[Asked]:
+def flood(draw: Random) -> list[DrawnQuery]:
     """Two tenants with some queries each, and one with many at once."""
     others = [
-        Asked(draw.uniform(0.0, 12.0), work_s, tenant)
+        DrawnQuery(draw.uniform(0.0, 12.0), work_s, tenant)
         for tenant, work_s, number in (("web", 0.1, 25), ("lab", 0.6, 8))
         for _ in range(number)
     ]
-    return others + [Asked(4.0, draw.choice((0.1, 0.5)), "bulk") for _ in range(40)]
+    return others + [DrawnQuery(4.0, draw.choice((0.1, 0.5)), "bulk") for _ in range(40)]
 
 
-def score(objective: str, candidates: tuple[str, ...], asked: list[Asked], seed: int) -> float:
+def score(objective: str, candidates: tuple[str, ...], asked: list[DrawnQuery], seed: int) -> float:
     """The score of all queries, under a portfolio of these candidates; of one, it is fixed."""
     draw = Random(seed)
     truth: dict[str, float] = {}
     document = {"portfolio": {"objective": objective, "candidates": list(candidates)}}
     script = Script(work_s=lambda run: truth[run], leave_s=lambda: 0.005)
     choosing = FakeChoosing(document, script, cpu_s=0.02)
-    of_query: dict[str, Asked] = {}
+    of_query: dict[str, DrawnQuery] = {}
     for each in sorted(asked, key=lambda each: each.at_s):
         choosing.run(each.at_s)
         # Estimates err.

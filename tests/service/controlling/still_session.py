@@ -68,8 +68,9 @@ class StillSession:
     def cancel(self, query: str, error: BaseException) -> None:
         self.cancelled[query] = error
 
-    def reset_models(self, models: Collection[str], *, before: float | None = None) -> None:
+    def reset_models(self, models: Collection[str], *, before: float | None = None):
         self.resets.append((tuple(models), before))
+        return self.resets.pop
 
     def refresh(self) -> tuple[str, ...]:
         return ()

@@ -65,6 +65,30 @@ def test_changes_are_made_again_at_the_next_start(tmp_path: Path):
         assert weights(session) == {"sales": 2, "web": 1.0}
 
 
+def test_the_last_reset_of_models_is_undone_also_for_the_next_start(tmp_path: Path):
+    with a_server(tmp_path) as (controls, session):
+        controls.change("ann", {"change": "tenant", "tenant": "etl", "weight": 4})
+        controls.change("ann", {"change": "reset-models"})
+        controls.change("ann", {"change": "reset-models", "models": ["prices"]})
+        with pytest.raises(Conflict, match="until the next one only"):
+            controls.undo("bob", 2)
+        assert [each["undoable"] for each in controls.show()["changes"]] == [True, False, True]
+        undone = controls.undo("bob", 3, "too early")
+        assert (undone["undoes"], undone["reason"]) == (3, "too early")
+        assert [models for models, _ in session.resets] == [("templates", "prices", "portfolio")]
+        with pytest.raises(Conflict, match="was undone already"):
+            controls.undo("bob", 3)
+    with a_server(tmp_path) as (controls, session):
+        assert [models for models, _ in session.resets] == [("templates", "prices", "portfolio")]
+        assert controls.show()["models_reset_at"] == session.resets[0][1]
+        controls.undo("bob", 2)
+        assert session.resets == []
+        controls.undo("bob", 1)
+    with a_server(tmp_path) as (controls, session):
+        assert session.resets == []
+        assert controls.show()["models_reset_at"] is None
+
+
 def test_a_server_that_was_draining_takes_queries_when_it_starts_again(tmp_path: Path):
     with a_server(tmp_path) as (controls, _):
         controls.change("ann", {"change": "drain"})

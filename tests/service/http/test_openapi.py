@@ -7,9 +7,17 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 schemathesis = pytest.importorskip("schemathesis")
-from queryard.service.config import ServiceLimits  # noqa: E402
-from service.http.serving import a_server  # noqa: E402
+from service.processes import Process, a_process  # noqa: E402
+from service.yard_ground import write_data  # noqa: E402
 
+LIMITS = """
+[service]
+postgres = false
+[service.limits]
+statements_per_s = 1_000_000
+open_results = 10_000
+request = "200 kB"
+"""
 CHECKS = (
     schemathesis.checks.not_a_server_error,
     schemathesis.checks.status_code_conformance,
@@ -20,14 +28,26 @@ CHECKS = (
 
 @pytest.fixture(scope="module")
 def described(tmp_path_factory):
-    """A server, and what it says of itself."""
-    limits = ServiceLimits(statements_per_s=1e6, open_results=10_000, request_bytes=200_000)
+    """A server, what it says of itself, and a query.
+
+    The server is a process of its own: Hypothesis goes over the modules of this process, and an
+    import in a thread of the server would disturb it.
+    """
     folder = tmp_path_factory.mktemp("openapi")
-    with a_server(folder, limits=limits, session={"history": folder / "h.sqlite"}) as made:
-        with made.client("root") as root:
-            query = root.post("/v1/queries", json={"sql": "SELECT n, t FROM numbers"}).json()["id"]
-        document = httpx.get(f"{made.url}/openapi.json").json()
-        yield made, document, query
+    data, config = folder / "data", folder / "yard.toml"
+    data.mkdir()
+    write_data(data)
+    config.write_text(LIMITS)
+    with a_process(folder, data, "--config", config, lives_s=3_600.0) as server:
+        sql = {"sql": "SELECT n, t FROM numbers"}
+        query = httpx.post(f"{server.url}/v1/queries", json=sql, headers=token_of(server)).json()
+        document = httpx.get(f"{server.url}/openapi.json").json()
+        yield server, document, query["id"]
+        assert "Traceback" not in server.log()
+
+
+def token_of(server: Process) -> dict[str, str]:
+    return {"Authorization": f"Bearer {server.token}"}
 
 
 def test_every_answer_has_a_description_and_every_request_an_example(described):
@@ -53,7 +73,7 @@ def random_requests(described, examples: int) -> None:
         "paths": {name: each for name, each in document["paths"].items() if name not in endless},
     }
     schema = schemathesis.openapi.from_dict(document)
-    headers = {"Authorization": f"Bearer {server.secrets['root']}"}
+    headers = token_of(server)
     for found in schema.get_all_operations():
         operation = found.ok()
 

@@ -272,10 +272,14 @@ def test_parameters_have_the_types_that_json_lacks(ann):
         ({"sql": "SELECT 1", "tenant": "sales/" + "x" * 999}, 422, "invalid-request", "tenant"),
         ({"sql": "SELECT 1", "idempotency_key": "\ud800"}, 422, "invalid-request", "unicode"),
         ({"sql": "\ud800"}, 422, "failed", "no valid text"),
+        ({"sql": "SELECT 1\0 WHERE false"}, 422, "syntax", "the character 0 at position 8"),
         ({"sql": "SELECT 1", "deadline": "soon"}, 422, "invalid", "deadline"),
         ({"sql": "SELECT 1", "time_limit": -1}, 422, "invalid", "time_limit"),
         ({"sql": "SELECT 1", "memory": "9 PB"}, 422, "invalid", "memory"),
         ({"sql": "SELECT 1", "online": {"stop_at": 5}}, 422, "invalid", "stop_at"),
+        ({"sql": "SELECT 1", "online": {"groups": [{"a": 1}]}}, 422, "invalid", "groups: must be"),
+        ({"sql": "SELECT 1", "online": {"groups": "a"}}, 422, "invalid-request", "groups"),
+        ({"sql": "SELECT 1", "online": {"measure": "f"}}, 422, "invalid-request", "measure"),
         ({"sql": "SELECT 1", "session": "no"}, 404, "not-found", "POST /v1/sessions"),
         ({"sql": LONG, "time_limit": 0.1}, 422, "timed-out", "time limit"),
     ],
@@ -307,6 +311,10 @@ def test_unknown_formats_paths_methods_and_bodies(ann):
     ):
         assert 400 <= answer.status_code < 500
         assert answer.headers["content-type"] == "application/problem+json"
+    sent = {"content": b'{"sql": "\xe9"}', "headers": {"Content-Type": "application/json"}}
+    assert "no JSON in UTF-8" in ann.post("/v1/queries", **sent).json()["detail"]
+    sent["headers"]["Content-Encoding"] = "gzip"
+    assert "has the encoding 'gzip'" in ann.post("/v1/queries", **sent).json()["detail"]
 
 
 def test_a_token_is_needed(server):
@@ -422,6 +430,11 @@ def test_tables_tenants_profiles_and_the_token_itself(server, ann):
     assert [table["name"] for table in tables] == ["numbers", "small"]
     assert ann.get("/v1/tables/small").json()["rows"] == 3
     assert ann.get("/v1/tables/smal").json()["detail"].startswith("unknown table 'smal'; did you")
+    new = server.yard.session.catalog.place / "zebras.csv"
+    new.write_text("a\n1\n")
+    assert ann.get("/v1/tables/zebras").json()["name"] == "zebras"
+    new.unlink()
+    assert ann.get("/v1/tables/zebras").status_code == 404
     assert [tenant["name"] for tenant in ann.get("/v1/tenants").json()["tenants"]] == ["sales"]
     assert ann.get("/v1/profiles").json()["current"] == {"name": "marshal"}
     assert ann.put("/v1/profiles/current", json={"profile": "fair"}).status_code == 403

@@ -56,6 +56,14 @@ def test_nodes_that_do_not_answer_are_suspect_and_drained_ones_told():
     assert found["refused"] == list(REFUSED)
 
 
+def test_a_node_that_rests_says_why_to_admins():
+    node = NodeGlance("a", "a", False, 2, 1, 1.0, 9e8, 1e8, 0.0, (), resting="for 40 s: disk full")
+    view = ClusterView(50.0, (node,), {})
+    for is_admin, why in ((True, "for 40 s: disk full"), (False, None)):
+        (found,) = cluster_document(view, "ray", lambda query: True, is_admin)["nodes"]
+        assert (found["state"], found["resting"]) == ("resting", why)
+
+
 def test_where_nodes_are_and_why_some_take_no_part_is_for_admins():
     node = NodeGlance("a", "a", False, 2, 1, 1.0, 9e8, 1e8, 0.0, ())
     view = ClusterView(50.0, (node,), {})

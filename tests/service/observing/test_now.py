@@ -71,6 +71,36 @@ def test_waiting_queries_beyond_the_limit_are_counted(server, ann):
         finish_all(server)
 
 
+def test_all_that_run_and_wait_tell_at_once_when_they_will_start_and_end(server, ann):
+    names = {submitted(ann, long_query(number)) for number in range(12)}
+    try:
+        assert eventually(lambda: ann.get("/v1/now").json()["running"], 20)
+        for _ in range(10):
+            found = ann.get("/v1/now").json()
+            listed = found["running"] + found["waiting"]
+            assert {each["id"] for each in listed} == names
+            assert all(each["eta_s"] is not None for each in listed), listed
+            assert all(each["starts_in_s"] is None for each in found["running"])
+            for each in found["waiting"]:
+                assert 0 <= each["starts_in_s"] <= each["eta_s"]
+            time.sleep(0.11)
+    finally:
+        finish_all(server)
+    last = ann.get("/v1/now").json()["ended"][0]
+    assert (last["starts_in_s"], last["eta_s"]) == (None, None)
+
+
+def test_in_a_pause_no_waiting_query_tells_a_start(server, ann, root):
+    root.post("/v1/controls", json={"change": "pause"}).raise_for_status()
+    try:
+        submitted(ann, long_query(1))
+        (waiting,) = ann.get("/v1/now").json()["waiting"]
+        assert (waiting["starts_in_s"], waiting["eta_s"]) == (None, None)
+    finally:
+        finish_all(server)
+        root.post("/v1/controls", json={"change": "resume"}).raise_for_status()
+
+
 def test_a_failed_query_is_among_the_last_with_its_reason(server, ann):
     submitted(ann, "SELECT nothing_there FROM small")
     assert eventually(lambda: ann.get("/v1/now").json()["ended"][0]["status"] == "failed", 20)

@@ -73,6 +73,8 @@ def test_a_query_that_has_ended_is_told_from_the_history(server, ann):
     assert all(most <= 2 for most in most_at_once(found["segments"]).values())
     assert found["actual"]["work_s"] >= 0
     assert found["predicted"]["work_s"] is not None
+    assert found["has_operators"]
+    assert ann.get(f"/v1/queries/{query}/plan").status_code == 200
     assert found["plan"].startswith("plan: native")
 
 
@@ -125,9 +127,12 @@ def test_queries_of_earlier_sessions_are_told(tmp_path):
         server.secrets["ann"] = secret
         with server.client("ann") as ann:
             found = ann.get(f"/v1/queries/{query}/timeline").json()
+            assert not found["has_operators"]
+            assert ann.get(f"/v1/queries/{query}/plan").status_code == 404
     models.Timeline.model_validate(found)
     assert found["status"] == "finished"
     assert found["held_s"] > 0
+    assert found["last_answer"] is None
 
 
 def test_identical_queries_ride_together_and_other_tenants_are_counted(server, ann, eve):

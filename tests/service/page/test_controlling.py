@@ -24,7 +24,7 @@ def root(server):
 @pytest.fixture
 def page(browser, server):
     """The controls, where a change may be refused."""
-    with a_page(browser, allowed=("409",)) as made:
+    with a_page(browser, allowed=("409", "422")) as made:
         signed_in(made, server.url, server.secrets["root"], "controls")
         made.locator("option[value=fifo]").wait_for(state="attached")
         made.get_by_label("weight of sales", exact=True).wait_for()
@@ -96,6 +96,30 @@ def test_a_portfolio_is_chosen_and_what_is_picked_stays_until_it_is_followed(pag
     page.get_by_label("follow").select_option("marshal")
     page.get_by_role("button", name="Follow", exact=True).click()
     page.get_by_text("In force: marshal").wait_for()
+
+
+def test_shares_and_limits_of_a_tenant_are_set_and_taken_away(page, root):
+    wanted = {"guarantee": "0.25", "cap": "0.5", "waiting": "7", "wait": "30 s", "memory": "1 GB"}
+    for name, value in wanted.items():
+        page.get_by_label(f"{name} of sales", exact=True).fill(value)
+    page.get_by_role("row", name="sales").get_by_role("button", name="Apply").click()
+    done(page, "cap 1 → 0.5")
+
+    def sales() -> dict:
+        tenants = root.get("/v1/controls").json()["tenants"]
+        return next(each for each in tenants if each["name"] == "sales")
+
+    assert (sales()["guarantee"], sales()["cap"]) == (0.25, 0.5)
+    assert sales()["limits"] == {"waiting": 7, "wait_s": 30.0, "memory_bytes": 10**9}
+    for name in ("cap", "wait"):
+        page.get_by_label(f"{name} of sales", exact=True).fill("")
+    page.get_by_label("cap of sales", exact=True).press("Enter")
+    done(page, "cap 0.5 → 1")
+    assert (sales()["cap"], sales()["limits"]["wait_s"]) == (1.0, None)
+    page.get_by_label("cap of sales", exact=True).fill("2")
+    page.get_by_label("cap of sales", exact=True).press("Enter")
+    page.locator(".notice.bad", has_text="cap").wait_for()
+    assert sales()["cap"] == 1.0
 
 
 def test_a_change_on_top_of_one_that_was_not_seen_is_not_made(page, root):

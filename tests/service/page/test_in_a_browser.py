@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import httpx
 import pyarrow as pa
@@ -110,11 +111,25 @@ def test_what_if_compares_policies_in_a_table_and_figures(admin):
     admin.get_by_label(re.compile("^marshal")).wait_for()
     for name in ("fifo", "swrd"):
         admin.get_by_label(re.compile(f"^{name} ")).check()
+    assert not admin.get_by_label("candidates").is_visible()
+    admin.get_by_label(re.compile("^portfolio ")).check()
+    admin.get_by_label("objective").select_option("throughput")
+    admin.get_by_label("candidates").fill("fifo, edf")
+    asked = []
+
+    def hear(request) -> None:
+        if request.method == "POST" and request.url.endswith("/v1/whatif"):
+            policies = request.post_data_json["policies"]
+            asked.extend(each["portfolio"] for each in policies if isinstance(each, dict))
+
+    admin.on("request", hear)
     admin.get_by_role("button", name="Compare").click()
     admin.locator("table caption", has_text="Policies compared").wait_for(
         state="attached", timeout=60_000
     )
     assert admin.locator("td", has_text=re.compile("^fifo$")).count() == 1
+    assert admin.locator("td", has_text=re.compile("^portfolio$")).count() == 1
+    assert asked == [{"objective": "throughput", "candidates": ["fifo", "edf"]}]
     widths = admin.locator(".figures img").evaluate_all(
         "async images => { await Promise.all(images.map(each => each.decode())); "
         "return images.map(each => each.naturalWidth); }"
@@ -188,6 +203,46 @@ def test_an_online_answer_has_intervals_and_ends_exact(admin):
     admin.get_by_text("Exact after").wait_for()
     admin.locator(".panel a.mono").first.click()
     admin.get_by_role("heading", name="Provisional answers").wait_for()
+
+
+def test_a_query_that_has_ended_shows_its_operators_and_its_last_provisional_answer(admin, server):
+    sql = "SELECT g, max(x) AS top, avg(x) AS mean FROM large GROUP BY g"
+    with server.client("ann") as ann:
+        query = ann.post("/v1/queries", json={"sql": sql, "online": True}).json()["id"]
+        while ann.get(f"/v1/queries/{query}").json()["state"] in ("waiting", "running"):
+            time.sleep(0.02)
+    go(admin, f"query/{query}")
+    admin.locator("table.online th", has_text="mean").wait_for()
+    assert admin.locator("table.online tbody tr").count() == 3
+    admin.get_by_role("button", name="Operators, with what came of them").click()
+    admin.locator("pre.plan", has_text="large").wait_for()
+
+
+def test_a_staged_query_shows_its_tasks_and_those_that_rode_on_others(admin, server):
+    with server.client("ann") as ann:
+        body = {"sql": "SELECT n % 7 AS d, sum(n) FROM numbers GROUP BY d", "plan": "staged"}
+        query = ann.post("/v1/queries?wait=20", json=body).json()["id"]
+        while not (line := ann.get(f"/v1/queries/{query}/timeline").json())["ended_at"]:
+            time.sleep(0.02)
+    go(admin, f"query/{query}")
+    admin.locator("rect.segment.task").first.wait_for(state="attached")
+    tasks = [each for each in line["segments"] if each["kind"] == "task"]
+    assert admin.locator("svg rect.segment.task:not(.legend-mark *)").count() == len(tasks)
+    admin.locator("pre.plan", has_text="plan: staged").wait_for()
+    # Which queries share a read is a matter of moments, so that is told by the test.
+    tasks[0]["kind"] = "ride"
+    told = {**line, "rode_with": ["5f0c2a91b7de-3"], "rode_with_others": 2}
+    admin.route("**/timeline", lambda route: route.fulfill(json=told))
+    go(admin, "now")
+    go(admin, f"query/{query}")
+    admin.get_by_text("Its work was shared with").wait_for()
+    assert (
+        admin.get_by_role("link", name="b7de-3")
+        .or_(admin.locator("a[href='#/query/5f0c2a91b7de-3']"))
+        .count()
+    )
+    admin.get_by_text("and 2 other queries").wait_for()
+    assert admin.locator("svg rect.segment.ride:not(.legend-mark *)").count() == 1
 
 
 def test_what_cannot_be_estimated_runs_exactly_and_says_why(admin):

@@ -126,8 +126,10 @@ def test_a_view_that_is_opened_without_a_connection_is_filled_when_it_is_back(
 
 def test_a_view_that_cannot_be_loaded_leaves_the_one_before_and_is_opened_later(browser, server):
     with a_page(browser, allowed=CUT) as page:
-        page.route("**/views/archive.js", lambda route: route.abort())
+        page.route("**/views/archive.js*", lambda route: route.abort())
         signed_in(page, server.url, server.secrets["root"])
+        # The view of before must be there, before another one is asked for.
+        page.locator("nav a[href='#/now'][aria-current=page]").wait_for()
         go(page, "archive")
         page.wait_for_timeout(100)
         page.locator("nav a[href='#/now'][aria-current=page]").wait_for()
@@ -135,6 +137,6 @@ def test_a_view_that_cannot_be_loaded_leaves_the_one_before_and_is_opened_later(
             query = ann.post("/v1/queries", json={"sql": SLOW}).json()["id"]
             page.locator("table.running tr", has_text="numbers a").wait_for()
             ann.delete(f"/v1/queries/{query}")
-        page.unroute("**/views/archive.js")
+        page.unroute("**/views/archive.js*")
         page.locator("nav a[href='#/archive'][aria-current=page]").wait_for()
         page.locator("td a").first.wait_for()

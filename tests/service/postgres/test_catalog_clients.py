@@ -15,6 +15,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from tests.service.postgres.jdbc import jdbc_driver
 from tests.service.postgres.served_postgres import Served, a_server
 from tests.service.yard_ground import write_data
 
@@ -263,14 +264,12 @@ public class Metadata {
 
 @pytest.mark.long
 def test_jdbc_metadata(server: Served, tmp_path: Path):
-    drivers = sorted(Path.home().glob(".m2/repository/org/postgresql/postgresql/*/*.jar"))
-    if shutil.which("java") is None or not drivers:
-        pytest.skip("Java or the driver of PostgreSQL is not installed")
+    driver = jdbc_driver()
     program = tmp_path / "Metadata.java"
     program.write_text(JDBC)
     url = f"jdbc:postgresql://127.0.0.1:{server.port}/yard"
     done = subprocess.run(
-        ["java", "-cp", str(drivers[-1]), str(program), url, "ann", server.secrets["ann"]],
+        ["java", "-cp", str(driver), str(program), url, "ann", server.secrets["ann"]],
         capture_output=True,
         text=True,
         timeout=120,

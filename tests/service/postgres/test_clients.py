@@ -18,6 +18,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from tests.service.postgres.jdbc import jdbc_driver
 from tests.service.postgres.served_postgres import Login
 
 ROOT = Path(__file__).parents[3]
@@ -188,22 +189,6 @@ def test_what_psql_shows(login, word):
 
 
 # --- JDBC ----------------------------------------------------------------------------------------
-
-
-def jdbc_driver() -> Path:
-    """The driver's archive: where Maven or Debian puts it, or named by QUERYARD_JDBC."""
-    if shutil.which("java") is None:
-        pytest.skip("java is not installed")
-    maven = Path.home() / ".m2/repository/org/postgresql/postgresql"
-    places = [
-        Path(os.environ.get("QUERYARD_JDBC", "")),
-        Path("/usr/share/java/postgresql.jar"),
-        *maven.glob("*/postgresql-*.jar"),
-    ]
-    for place in places:
-        if place.is_file():
-            return place
-    pytest.skip("the JDBC driver is not installed; name its archive with QUERYARD_JDBC")
 
 
 JAVA = """

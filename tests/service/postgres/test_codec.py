@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import struct
+from collections import Counter
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -22,6 +23,7 @@ from queryard.service.postgres.startup import (
     Startup,
     read_startup,
 )
+from service.fuzzing import fuzz
 
 CLIENTS = ("adbc", "asyncpg", "connectorx", "psql", "psycopg")
 HERE = Path(__file__).parent / "fixtures"
@@ -211,15 +213,15 @@ def frames_of(data: bytes) -> list[bytes]:
 
 @pytest.mark.parametrize("number", [20_000, pytest.param(1_000_000, marks=pytest.mark.long)])
 def test_malformed_messages_are_errors_and_nothing_else(number):
-    """Errors are those of clients, and nothing is kept of the messages."""
+    """Errors are those of clients, nothing takes long, and nothing is kept of the messages."""
     samples = [
         frame for client in CLIENTS for data in recorded(client) for frame in frames_of(data)
     ]
     chance = random.Random(number)
-    refused = understood = 0
+    counts: Counter[str] = Counter()
     codes = set()
-    for _ in range(number):
-        data = malformed(chance, samples)
+
+    def answer(data: bytes) -> None:
         reader = FrameReader(LIMIT)
         if chance.random() < 0.8:
             reader.started()
@@ -227,13 +229,17 @@ def test_malformed_messages_are_errors_and_nothing_else(number):
             reader.feed(data)
             while (frame := reader.next()) is not None:
                 read_startup(frame.body) if frame.kind == 0 else messages.read_message(frame)
-                understood += 1
+                counts["understood"] += 1
         except PostgresError as error:
             codes.add(error.sqlstate)
             replies.error(error)
-            refused += 1
+            counts["refused"] += 1
         assert reader.waiting_bytes <= len(data)
-    assert min(refused, understood) > number / 20
+
+    found = fuzz((malformed(chance, samples) for _ in range(number)), number, answer)
+    print(found, dict(counts))
+    found.check_codec()
+    assert min(counts["understood"], counts["refused"]) > number / 20
     assert codes <= {"08P01", "0A000", "22021"}
 
 

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import count
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,6 +25,7 @@ from queryard.service.config import ServiceConfig, ServiceLimits
 from queryard.service.postgres import session
 from queryard.service.postgres.catalog import CatalogQueries
 from queryard.service.postgres.frames import Frame
+from service.fuzzing import fuzz
 from tests.service.postgres.served_postgres import Served, a_server
 from tests.service.postgres.test_codec import CLIENTS, frames_of, malformed, recorded
 from tests.service.postgres.test_scram import client_final
@@ -502,22 +504,31 @@ def test_types_of_parameters_are_told(client):
 # --- a fuzzer ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [40, pytest.param(2_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("number", [40, pytest.param(10_000, marks=pytest.mark.long)])
 def test_malformed_connections_leave_nothing_behind(hasty, number, caplog):
     samples = [frame for name in CLIENTS for data in recorded(name) for frame in frames_of(data)]
     chance = random.Random(number)
     threads = threading.active_count()
+    turns = count()
+
+    def series() -> bytes:
+        return b"".join(malformed(chance, samples) for _ in range(chance.randrange(9)))
+
+    def say(data: bytes) -> None:
+        raw = Raw(hasty.port)
+        try:
+            if next(turns) % 2:
+                raw.log_in(hasty.secrets["ann"])
+            raw.send(data)
+        except (OSError, EOFError):
+            pass  # the server has closed it
+        raw.socket.close()
+        wait_until(lambda: hasty.ground.yard.usage.connections < 4)
+
     with caplog.at_level(logging.ERROR):
-        for turn in range(number):
-            raw = Raw(hasty.port)
-            try:
-                if turn % 2:
-                    raw.log_in(hasty.secrets["ann"])
-                raw.send(b"".join(malformed(chance, samples) for _ in range(chance.randrange(9))))
-            except (OSError, EOFError):
-                pass  # the server has closed it
-            raw.socket.close()
-            wait_until(lambda: hasty.ground.yard.usage.connections < 4)
+        found = fuzz((series() for _ in range(number)), number, say)
+    print(found)
+    found.check_server()
     assert not [record for record in caplog.records if record.exc_info], caplog.text
     wait_until(lambda: not hasty.listener.connections)
     wait_until(lambda: not hasty.ground.yard.active())

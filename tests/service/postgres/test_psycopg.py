@@ -49,6 +49,21 @@ def test_values_of_every_type(connection, binary):
     assert connection.execute(TYPES, binary=binary).fetchone() == VALUES
 
 
+@pytest.mark.parametrize(
+    "literal",
+    [
+        r"'\x00ff61'::bytea",
+        r"CAST('\x00FF61' AS bytea)",
+        r"bytea '\x00ff61'",
+        r"E'\\x00ff61'::BYTEA",
+    ],
+)
+def test_bytes_that_a_client_writes_into_a_text_are_all_bytes(connection, literal):
+    for parameters in (None, []):
+        found = connection.execute(f"SELECT 'ü', {literal}, '\\x00ff61'", parameters).fetchone()
+        assert found == ("ü", b"\x00\xffa", r"\x00ff61")
+
+
 @pytest.mark.parametrize("parameters", [None, []])
 def test_other_literals_may_give_other_types(connection, parameters):
     """Statements of a template that was seen are not bound first: types come with the rows."""
@@ -126,6 +141,12 @@ def test_cursors_end_with_their_transaction_unless_held(connection):
     with pytest.raises(psycopg.errors.InvalidCursorName):
         connection.execute("FETCH c")
     assert connection.execute("FETCH 2 FROM h").fetchall() == [(0,), (1,)]
+    connection.execute("BEGIN")
+    connection.execute("DECLARE undone CURSOR WITH HOLD FOR SELECT 1")
+    connection.execute("ROLLBACK")
+    with pytest.raises(psycopg.errors.InvalidCursorName):
+        connection.execute("FETCH undone")
+    assert connection.execute("FETCH 1 FROM h").fetchall() == [(2,)]
     connection.execute("CLOSE ALL")
 
 
@@ -291,6 +312,34 @@ def test_writes_are_rolled_back_for_real(server):
         assert made.execute("DELETE FROM stock WHERE id = 4").rowcount == 1
 
 
+def test_statements_are_called_as_by_postgresql(connection):
+    for sql, tag in (
+        ('CREATE LOCAL TEMPORARY TABLE "#Tab" (a INTEGER) ON COMMIT PRESERVE ROWS', "CREATE TABLE"),
+        ("create global temp table kept on commit preserve rows as select 7 AS a", "CREATE TABLE"),
+        ('INSERT INTO "#Tab" SELECT a FROM kept', "INSERT 0 1"),
+        ("COMMENT ON TABLE kept IS 'mine'", "COMMENT"),
+        ("TRUNCATE TABLE kept", "TRUNCATE TABLE"),
+        ("TRUNCATE kept", "TRUNCATE TABLE"),
+        ("DELETE FROM kept", "DELETE 0"),
+    ):
+        assert connection.execute(sql).statusmessage == tag
+    assert connection.execute('SELECT a FROM "#Tab"').fetchall() == [(7,)]
+    with pytest.raises(psycopg.errors.FeatureNotSupported):
+        connection.execute("CREATE LOCAL TEMPORARY TABLE t (a INTEGER) ON COMMIT DELETE ROWS")
+
+
+def test_a_session_that_is_idle_for_as_long_as_it_said_ends(server):
+    with psycopg.connect(server.dsn(), autocommit=True) as made:
+        made.execute(
+            "SET idle_in_transaction_session_timeout = '1ms'; SET idle_session_timeout = 0"
+        )
+        time.sleep(0.3)
+        made.execute("SET idle_session_timeout = '100ms'")
+        time.sleep(0.6)
+        with pytest.raises(psycopg.OperationalError):
+            made.execute("SELECT 1")
+
+
 def test_a_series_of_statements_is_all_or_nothing(connection):
     connection.execute(STOCK)
     with pytest.raises(psycopg.errors.UniqueViolation):
@@ -306,6 +355,58 @@ def test_a_series_of_statements_is_all_or_nothing(connection):
     with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
         connection.execute("DELETE FROM stock")
     connection.execute("ROLLBACK")
+
+
+WRITE = "INSERT INTO stock VALUES (9, 'x', 1)"
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "SET default_transaction_read_only = on",
+        "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+        "SELECT set_config('default_transaction_read_only', 'on', false)",
+        "",  # at the connect
+    ],
+)
+def test_a_session_that_only_reads_writes_nothing_at_once(server, setting):
+    options = "" if setting else "-c default_transaction_read_only=on"
+    with psycopg.connect(server.dsn(options=options), autocommit=True) as made:
+        if not setting:
+            made.execute("SET default_transaction_read_only = off")
+        made.execute(STOCK)
+        made.execute(setting or "RESET default_transaction_read_only")
+        assert made.execute("SHOW transaction_read_only").fetchone() == ("on",)
+        for begin in ("", "BEGIN", "BEGIN ISOLATION LEVEL SERIALIZABLE"):
+            for sql in (WRITE, "COPY stock FROM STDIN"):
+                made.execute(begin)
+                with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+                    made.cursor().execute(sql)
+                made.execute("ROLLBACK")
+        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+            in_a_pipeline(made, WRITE)
+        made.execute("BEGIN READ WRITE")
+        made.execute(WRITE)
+        made.execute("ROLLBACK")
+        made.execute("SET default_transaction_read_only = off")
+        made.execute(WRITE)
+        assert made.execute("SELECT count(*) FROM stock").fetchone() == (3,)
+
+
+def test_the_modes_of_a_transaction_are_those_of_its_beginning(connection):
+    connection.execute(STOCK)
+    connection.execute("BEGIN; SET default_transaction_read_only = on")
+    connection.execute(WRITE)
+    connection.execute("COMMIT")
+    with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+        connection.execute(WRITE)
+    connection.execute("RESET default_transaction_read_only; SET TRANSACTION READ ONLY")
+    connection.execute(WRITE.replace("9", "10"))
+    connection.execute("BEGIN READ ONLY; COMMIT AND CHAIN")
+    with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+        connection.execute(WRITE)
+    connection.execute("ROLLBACK")
+    connection.execute(WRITE.replace("9", "11"))
 
 
 def test_a_transaction_of_reads_holds_nothing(server):
@@ -397,6 +498,18 @@ def test_several_answers_and_empty_queries(connection):
     connection.execute("-- nothing")
 
 
+def test_set_local_outside_of_a_transaction_is_over_with_its_message(connection):
+    told = []
+    connection.add_notice_handler(lambda notice: told.append(notice.sqlstate))
+    connection.execute("SET LOCAL statement_timeout = 7000")
+    assert told == ["25P01"]
+    assert connection.execute("SHOW statement_timeout").fetchone() == ("0",)
+    cursor = connection.execute("SET LOCAL statement_timeout = 7000; SHOW statement_timeout")
+    assert cursor.nextset()
+    assert cursor.fetchone() == ("7000",)
+    assert connection.execute("SHOW statement_timeout").fetchone() == ("0",)
+
+
 def test_prepared_statements(connection):
     for number in range(8):  # psycopg prepares from the fifth time on
         row = connection.execute("SELECT %s::INT + 1, %s", [number, "x"]).fetchone()
@@ -404,6 +517,8 @@ def test_prepared_statements(connection):
     connection.execute("PREPARE p AS SELECT 42")
     assert connection.execute("EXECUTE p").fetchone() == (42,)
     connection.execute("DEALLOCATE p")
+    connection.execute("PREPARE p AS SELECT $1::INT + 1")
+    assert connection.execute("EXECUTE p(4)").fetchone() == (5,)
     connection.execute("DEALLOCATE ALL")
 
 

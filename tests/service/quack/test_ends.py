@@ -15,6 +15,7 @@ import pytest
 
 from queryard.service.config import ServiceLimits
 from queryard.service.quack import sessions as sessions_module
+from service.fuzzing import fuzz
 from tests.service.quack.plain_client import Refused, fetch, prepare
 from tests.service.quack.served_quack import a_server, wait_until
 from tests.service.quack.test_codec import malformed, samples
@@ -167,7 +168,7 @@ def test_a_message_that_is_too_large(tmp_path):
             client.rows(f"SELECT '{'x' * 30_000}'")
 
 
-@pytest.mark.parametrize("number", [60, pytest.param(3_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("number", [60, pytest.param(30_000, marks=pytest.mark.long)])
 def test_malformed_messages_leave_nothing_behind(server, number, caplog):
     chance, right = random.Random(number), samples()
     client = server.client()
@@ -175,8 +176,9 @@ def test_malformed_messages_leave_nothing_behind(server, number, caplog):
     right = [data.replace(placeholder, client.id.encode()) for data in right]
     threads = threading.active_count()
     with caplog.at_level(logging.ERROR):
-        for _ in range(number):
-            client.raw(malformed(chance, right))
+        found = fuzz((malformed(chance, right) for _ in range(number)), number, client.raw)
+    print(found)
+    found.check_server()
     assert not [record for record in caplog.records if record.exc_info], caplog.text
     wait_until(lambda: not server.yard.active())
     assert threading.active_count() < threads + 20

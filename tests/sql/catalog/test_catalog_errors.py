@@ -250,3 +250,33 @@ def test_a_line_that_cannot_be_read_names_an_option_that_helps(tmp_path, last, c
     table = open_catalog(tables={"t": {"path": str(place), **types, **given}})["t"]
     with duckdb.connect() as connection:
         assert len(connection.execute(f"SELECT * FROM {table.relation}").fetchall()) == rows
+
+
+def test_tables_given_as_the_place_of_data_name_the_option():
+    with pytest.raises(CatalogError, match=r"is no place of data: give the path .* tables="):
+        open_catalog({"t": "t.csv"})
+    with pytest.raises(CatalogError, match=r"^a Table is no place of data"):
+        open_catalog(pyarrow.table({"a": [1]}))
+
+
+@pytest.mark.parametrize("given", ["t.csv", ["t.csv"]])
+def test_tables_without_names_are_refused(given):
+    with pytest.raises(CatalogError, match=r"tables: must be a dictionary of names.*t\.csv"):
+        open_catalog(tables=given)
+
+
+def test_a_table_name_that_is_no_text_is_refused():
+    with pytest.raises(CatalogError, match="table name 5: must be a name"):
+        open_catalog(tables={5: "t.csv"})
+    catalog = open_catalog()
+    with pytest.raises(CatalogError, match="unknown added table 5"):
+        catalog.remove(5)
+    with pytest.raises(CatalogError, match="unknown table '5'"):
+        catalog[5]
+
+
+@pytest.mark.parametrize("option", ["delimiter", "quote", "encoding", "date_format"])
+def test_an_option_that_must_be_a_text_is_named(tmp_path, option):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(CatalogError, match=f"table t: {option} must be a text, got 5"):
+        open_catalog(tables={"t": {"path": tmp_path / "t.csv", option: 5}})

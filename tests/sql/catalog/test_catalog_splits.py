@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -185,6 +186,40 @@ def test_hive_partitions_have_one_type_in_every_split(tmp_path):
         assert columns_of(split.relation) == list(table.columns)
     assert rows_of_splits(table.row_group_splits()) == rows_of(table)
     assert "None" in str(rows_of(table))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["1.5", "2.5"],
+        ["1e3"],
+        ["1", "02"],
+        ["0", "-7"],
+        ["0x1F", "1"],
+        ["NULL", "1"],
+        ["null"],
+        ["2024-1-5", "epoch"],
+        ["2024-01-05", "2024-01-05 10:00:00"],
+        ["a%20b", "1"],
+    ],
+)
+@pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
+def test_hive_partitions_have_the_types_and_values_of_duckdb(tmp_path, values, ending):
+    for value in values:
+        (tmp_path / "t" / f"k={value}").mkdir(parents=True)
+        file = tmp_path / "t" / f"k={value}" / f"x.{ending}"
+        duckdb.sql("SELECT range AS n, 'a' AS s FROM range(2)").write_parquet(str(file))
+        if ending == "csv":
+            file.write_text("n,s\n0,a\n1,a\n")
+        elif ending == "json":
+            file.write_text('{"n": 0, "s": "a"}\n{"n": 1, "s": "a"}\n')
+    catalog = open_catalog(tmp_path)
+    table = catalog["t"]
+    read = f"read_{ending}('{tmp_path}/t/*/*', hive_partitioning=true)"
+    assert list(table.columns) == columns_of(read)
+    plain = Counter(map(repr, duckdb.sql(f"FROM {read}").fetchall()))
+    assert rows_of(table) == rows_of_splits(table.row_group_splits()) == plain
+    catalog.statistics("t")
 
 
 def test_types_of_text_come_from_all_files(tmp_path):

@@ -13,8 +13,8 @@ from planner_tables import Column, ColumnStatistics, PaperCatalog, PaperTable, S
 
 from queryard.sql.catalog import open_catalog
 from queryard.sql.planner import plan_staged
-from queryard.sql.planner.distribution import Distribution, Range
 from queryard.sql.statistics import analyze
+from queryard.sql.statistics.distribution import Distribution, Range
 from queryard.sql.statistics.model import Histogram
 
 values = st.lists(st.integers(0, 40), min_size=1, max_size=200)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from queryard.sql.catalog import Catalog, open_catalog
 from queryard.sql.planner import plan_staged
-from queryard.sql.planner.matching import Side, joined_rows, matched_share
 from queryard.sql.statistics import quick_statistics
+from queryard.sql.statistics.matching import Side, joined, matched_share
 
 SALES, CUSTOMERS = 60_000, 2_000
 
@@ -139,6 +139,6 @@ def sides(draw: st.DrawFn) -> Side:
 
 @given(sides(), sides())
 def test_matches_are_shares_and_pairs(one: Side, other: Side) -> None:
-    assert 0 <= joined_rows(one, other) <= one.rows * other.rows * (1 + 1e-6)
-    assert joined_rows(one, other) == pytest.approx(joined_rows(other, one))
+    assert 0 <= joined(one, other).rows <= one.rows * other.rows * (1 + 1e-6)
+    assert joined(one, other).rows == pytest.approx(joined(other, one).rows)
     assert 0 <= matched_share(one, other) <= 1

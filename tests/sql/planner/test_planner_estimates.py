@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import sqlglot
 
-from queryard.sql.planner.distribution import Distribution
 from queryard.sql.planner.selectivity import ColumnFacts, Selectivity
+from queryard.sql.statistics.distribution import Distribution
 from queryard.sql.statistics.model import Histogram
 
 FACTS = {

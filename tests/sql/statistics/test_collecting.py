@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from queryard.sql.catalog import open_catalog
+from queryard.sql.catalog.open_files import Claims
 from queryard.sql.statistics import collecting
 from queryard.sql.statistics.collecting import Collector
 
@@ -92,6 +93,21 @@ def test_what_queries_name_comes_first(folder):
     assert collector._next("quick").key == "large"
     # A server sees any number of texts: none is kept.
     assert collector._wanted == {"large"}
+
+
+def test_a_database_that_was_just_written_is_left_to_other_programs(tmp_path, monkeypatch):
+    file = tmp_path / "shop.duckdb"
+    with duckdb.connect(str(file)) as connection:
+        connection.execute("CREATE TABLE t AS SELECT 0 AS i")
+    collector = Collector(open_catalog(file), MEMORY, print, print)
+    assert collector._next("quick").key == "t"
+    writer = Claims()
+    writer.claim(str(file), writes=True)
+    assert collector._next("quick") is None
+    writer.release()
+    assert collector._next("quick") is None
+    monkeypatch.setattr(collecting, "DETACHED_S", 0.0)
+    assert collector._next("quick").key == "t"
 
 
 def test_a_table_that_changes_is_looked_at_again(folder, listening):

@@ -206,3 +206,26 @@ def test_a_judge_that_can_read_no_rows_says_nothing():
 
     judge = Judge(lambda key: TableSample(key, "1", (), 1, 1.0, "whole", rows))
     assert judge.share("t", "true") is None
+
+
+def test_frequent_values_of_rows_that_match(catalog):
+    def frequent(condition: str = "", own: str = "") -> dict[object, float]:
+        found = catalog.judge.frequent("large", "week_day", condition, own)
+        assert found is not None
+        return dict(found)
+
+    evenly = dict.fromkeys(range(7), 1 / 7)
+    assert frequent() == pytest.approx(evenly, rel=0.1)
+    # Hardly a row of the sample matches: that says nothing of single values.
+    assert frequent("id % 9973 = 0") == pytest.approx(evenly, rel=0.5)
+    # What reads the value alone drops it or keeps it, however few rows match the rest.
+    few = frequent("week_day < 2 AND id % 997 = 0", "week_day < 2")
+    assert few == {0: pytest.approx(0.5, rel=0.4), 1: pytest.approx(0.5, rel=0.4)}
+    assert sum(few.values()) <= 1
+    # Enough rows say themselves which values are kept.
+    assert sum(frequent("early").get(day, 0.0) for day in range(3)) > 0.95
+
+
+def test_of_a_table_sampled_whole_frequent_values_are_those_of_the_rows_that_match(catalog):
+    found = catalog.judge.frequent("text", "i % 3", "i < 30 AND i % 3 > 0")
+    assert found == {1: 0.5, 2: 0.5}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol, cast
 
@@ -114,8 +114,11 @@ class LocalLeases:
         run.wanted.add(query)
         self._jobs[job] = run
 
-    def _answered(self, job: str, batch: int, change: float, core_s: float, error: Error) -> None:
-        self._post(AnswerReported(0.0, job, batch, change, core_s, error))
+    def _answered(
+        self, job: str, batch: int, changes: Sequence[float], core_s: float, error: Error
+    ) -> None:
+        *before, change = changes
+        self._post(AnswerReported(0.0, job, batch, change, core_s, error, tuple(before)))
 
     def stop(self, query: str, error: BaseException) -> None:
         """A query leaves its execution; an execution without queries is cancelled."""

@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 from queryard.backends.protocol import Usage
 from queryard.core.events import WidthChanged
 from queryard.engine.meter import Meter, SlotMeter
+from queryard.engine.program import Reports
 from queryard.engine.statement import Lease
 from queryard.estimate.widths import Idling
 from queryard.results.fan import Fan
@@ -26,10 +27,6 @@ OVERSTAY_S, SOON_S = 0.05, 0.02
 LAST_COUNTS = 0.3
 # How long a narrowed query waits before it tries again to use more slots, at first and at most.
 RETRY_S = (0.03, 1.6)
-
-
-Reports = Callable[[int, float, float, float | None], None]
-"""Told of each batch: its number, how far the answer moved, core-seconds, the relative error."""
 
 
 class Serving(Protocol):
@@ -175,10 +172,11 @@ class Member:
         """Choose the leases to revoke: idle ones, then those granted last."""
         held = [lease for lease in self.leases if not lease.withdrawn and lease.node == node]
         now = time.monotonic()
-        held.sort(key=lambda lease: lease.stay is None or not lease.stay.is_idle(now, 0.01))
-        idle = sum(1 for lease in held if lease.stay is not None and lease.stay.is_idle(now, 0.01))
-        order = held[:idle] + held[idle:][::-1]
-        taken = order[:slots]
+        idle, busy = [], []
+        for lease in held:
+            is_idle = lease.stay is not None and lease.stay.is_idle(now, 0.01)
+            (idle if is_idle else busy).append(lease)
+        taken = (idle + busy[::-1])[:slots]
         for lease in taken:
             lease.withdrawn = True
             lease.revoked_s = now

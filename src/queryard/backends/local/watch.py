@@ -9,12 +9,13 @@ from collections.abc import Callable
 
 from .member import LeasedExecution
 
-# How often to poll a running statement: at a small share of the time it has already taken, within
-# bounds. So polling costs next to nothing, and the end is seen soon relative to the whole.
+# How often to poll a running statement, within bounds. A poll costs a processor POLL_COST_S, and a
+# slot idles from the end of the statement to the next poll: both together cost least with pauses
+# that grow with the root of the time that the statement has taken.
 POLL_S = (0.001, 0.02)
-POLL_SHARE = 0.03
+POLL_COST_S = 0.0001
 # How soon to poll again when rows seem to be ready. DuckDB may say so while it computes, some
-# statements until their end: the longer it has said so, the rarer the polls, by the same share.
+# statements until their end: the longer it has said so, the rarer the polls, by the same rule.
 CONFIRM_S = 0.0005
 # How often to examine idle slots and overstaying slots. A statement with revoked slots is polled as
 # often; one with a single slot can lend none, and is examined for its progress only.
@@ -129,11 +130,20 @@ def _next(run: LeasedExecution, now: float) -> float:
     """When to look at a run again."""
     # A sprint tells by itself when it is ready.
     shortest, longest = (POLL_S[1], POLL_S[1]) if run.query.sprinting else POLL_S
-    pause = min(max(shortest, run.query.current_s * POLL_SHARE), longest)
+    pause = min(max(shortest, _pause_s(run.query.current_s)), longest)
     if not run.query.seems_ready:
         run.seems_ready_s = None
     else:
         if run.seems_ready_s is None:
             run.seems_ready_s = now
-        pause = min(max(CONFIRM_S, (now - run.seems_ready_s) * POLL_SHARE), pause)
+        pause = min(max(CONFIRM_S, _pause_s(now - run.seems_ready_s)), pause)
     return now + (min(pause, LOOK_S) if run.is_leaving else pause)
+
+
+def _pause_s(taken_s: float) -> float:
+    """The best pause between polls, of something that has taken so long.
+
+    >>> [round(_pause_s(taken_s), 4) for taken_s in (0.005, 0.1, 1.0)]
+    [0.001, 0.0045, 0.0141]
+    """
+    return math.sqrt(2 * POLL_COST_S * taken_s)

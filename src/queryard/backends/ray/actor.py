@@ -1,7 +1,8 @@
 """One node of the cluster: a process that holds a whole local backend.
 
-The driver sends batches of orders and asks for news in a long poll. Both can be repeated without
-harm where an answer was lost on its way: batches are numbered.
+The driver sends batches of orders, alone or with its next question for events, which is a long
+poll. Both can be repeated without harm where an answer was lost on its way: batches are numbered,
+and carried out in the order of their numbers.
 """
 
 from __future__ import annotations
@@ -21,22 +22,22 @@ from queryard.engine import gil_interval
 
 from .messages import (
     Ahead,
+    Credit,
+    Execute,
     Forget,
     Gone,
     Lease,
     Lost,
     Made,
     Met,
-    News,
+    NodeEvent,
     NodeFacts,
     NodeReport,
     NodeSetting,
-    Obey,
     Open,
     Order,
-    Room,
     RowsCame,
-    Run,
+    StartTask,
     Stop,
     Tables,
     Unmet,
@@ -47,29 +48,29 @@ from .packing import Unreadable, as_carried, packed, unpacked_each
 from .rows_out import RowsOut
 from .workplace import OpenWorkplace
 
-# News of at most so many bytes of rows are one answer.
+# Events of at most so many bytes of rows are one answer.
 BATCH_BYTES = 8 << 20
-# News that others follow at once: they are told together.
+# Events that others follow at once: they are told together.
 FOLLOWED = (Made, QueryUsed)
-# News that come sooner after the last ones wait for so long.
+# Events that come sooner after the last ones wait for so long.
 SPACE_S = 0.003
-# Threads of the actor by what they do: news are waited for, and nothing may wait for that.
-GROUPS = {"orders": 1, "news": 1, "rows": 2}
+# Threads of the actor by what they do: events are waited for, and nothing may wait for that.
+GROUPS = {"orders": 1, "events": 1, "rows": 2}
 
 
 class Outbox:
-    """News in their order, until the driver has them."""
+    """Events in their order, until the driver has them."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._news: list[News] = []
+        self._events: list[NodeEvent] = []
         self._told_s = 0.0
         self._sent: list[Any] = [0, *packed([])]
 
-    def put(self, news: News) -> None:
+    def put(self, event: NodeEvent) -> None:
         with self._changed:
-            self._news.append(news)
-            if not isinstance(news, FOLLOWED):
+            self._events.append(event)
+            if not isinstance(event, FOLLOWED):
                 self._changed.notify_all()
 
     def take(self, known: int, wait_s: float) -> list[Any]:
@@ -82,17 +83,17 @@ class Outbox:
         time.sleep(max(0.0, self._told_s + SPACE_S - time.monotonic()))
         with self._changed:
             end, size_bytes = 0, 0
-            while end < len(self._news) and size_bytes < BATCH_BYTES:
-                news = self._news[end]
-                size_bytes += news.bytes if isinstance(news, RowsCame) else 0
+            while end < len(self._events) and size_bytes < BATCH_BYTES:
+                event = self._events[end]
+                size_bytes += event.bytes if isinstance(event, RowsCame) else 0
                 end += 1
-            taken, self._news = self._news[:end], self._news[end:]
+            taken, self._events = self._events[:end], self._events[end:]
             self._told_s = time.monotonic()
             self._sent = [known + 1, *packed(taken)]
             return self._sent
 
     def _is_full(self) -> bool:
-        return bool(self._news) and not isinstance(self._news[-1], FOLLOWED)
+        return bool(self._events) and not isinstance(self._events[-1], FOLLOWED)
 
 
 class NodeActor:
@@ -107,7 +108,9 @@ class NodeActor:
         self._outputs: dict[str, RowsOut] = {}
         self._tasks: dict[str, NodeTasks] = {}
         # Queries that could not be opened here: their launches fail, and the node stays.
-        self._unopened: dict[str, Exception] = {}
+        self._unopened: dict[str, Open] = {}
+        # Held while orders are carried out: they may come on two threads.
+        self._executing = threading.Condition()
         self._last = 0
         self._backend.start(self._post)
 
@@ -122,21 +125,31 @@ class NodeActor:
         """What the driver compares before it lets the node join."""
         return self._workplace.facts()
 
-    def obey(self, number: int, text: bytes, beside: Sequence[Any]) -> None:
+    def execute(self, number: int, text: bytes, beside: Sequence[Any]) -> None:
         """Carry out orders; a batch that came before is left alone."""
-        if number <= self._last:
-            return
-        self._last = number
-        for order in unpacked_each(text, beside):
-            try:
-                if isinstance(order, Unreadable):
-                    raise QueryardError(order.why)
-                self._carry_out(order)
-            except BaseException as error:
-                self._outbox.put(_told(WorkerFailed(error)))
+        with self._executing:
+            self._executing.wait_for(lambda: number <= self._last + 1)
+            if number <= self._last:
+                return
+            for order in unpacked_each(text, beside):
+                try:
+                    if isinstance(order, Unreadable):
+                        raise QueryardError(order.why)
+                    self._carry_out(order)
+                except BaseException as error:
+                    self._outbox.put(_told(WorkerFailed(error)))
+            self._last = number
+            self._executing.notify_all()
 
-    def news(self, known: int, wait_s: float) -> list[Any]:
-        """A number, and what has happened since the batch `known`; waits for so long."""
+    def events(
+        self, known: int, wait_s: float, number: int, text: bytes, beside: Sequence[Any]
+    ) -> list[Any]:
+        """A number, and what has happened since the batch `known`; waits for so long.
+
+        With the question come orders, as to `execute`.
+        """
+        if number:
+            self.execute(number, text, beside)
         return self._outbox.take(known, wait_s)
 
     def rows(self, query: str, wanted: tuple[Wanted, ...]) -> Any:
@@ -170,11 +183,11 @@ class NodeActor:
     def _carry_out(self, order: Order) -> None:
         backend = self._backend
         match order:
-            case Obey():
+            case Execute():
                 backend.execute(order.command)
-            case Run():
+            case StartTask():
                 self._run(order)
-            case Room():
+            case Credit():
                 if (output := self._outputs.get(order.run)) is not None:
                     output.has_room(order.bytes)
             case Lease():
@@ -199,20 +212,26 @@ class NodeActor:
             case Unmet():
                 backend.set_guarantee_unmet(order.unmet)
 
-    def _open(self, order: Open) -> None:
+    def _open(self, order: Open) -> Exception | None:
+        """Make a query's tasks known; why that cannot be done, if so."""
         try:
             tasks = self._workplace.open_tasks(order.query, order.opening, self._made)
         except Exception as error:
-            self._unopened[order.query] = error
-            return
+            self._unopened[order.query] = order
+            return error
+        self._unopened.pop(order.query, None)
         gil_interval.begin()
         self._tasks[order.query] = tasks
         self._backend.add(order.query, Staged(tasks))
+        return None
 
-    def _run(self, order: Run) -> None:
+    def _run(self, order: StartTask) -> None:
         number = order.launch.number
         query = JobId.of(order.launch.tasks[0].job).query
-        if (error := self._unopened.get(query)) is not None:
+        # What was in the way may have passed, such as a full disk.
+        unopened = self._unopened.get(query)
+        error = None if unopened is None else self._open(unopened)
+        if error is not None:
             self._post(LaunchFailed(number, query, error))
             return
         self._tasks[query].expect(number, order.spec)

@@ -43,7 +43,7 @@ from .messages import (
     DRIVER,
     Lost,
     Met,
-    News,
+    NodeEvent,
     NodeReport,
     RowsBegan,
     RowsCame,
@@ -103,8 +103,7 @@ class RayBackend:
             cluster, setting, open_workplace, self._joined, self._hear, self._gone, self._silent
         )
         # Before nodes join: one may be lost while others still do.
-        cores = sum(node.cpus for node in cluster.nodes().values())
-        self._here = AtDriver(engine, self._workers.start, max(1, cores))
+        self._here = AtDriver(engine, self._workers.start, max(1, cluster.driver_cpus()))
         self._members.start()
         if not self._links:
             reasons = "; ".join(self._members.refused.values()) or "there are no nodes with CPUs"
@@ -152,7 +151,7 @@ class RayBackend:
 
     def _joined(self, link: Link) -> None:
         with self._lock:
-            if link not in self._members.links():
+            if not self._members.has(link):
                 return  # it was given up meanwhile
             self._meet(link)
             self._links[link.name] = link
@@ -190,6 +189,7 @@ class RayBackend:
                 self._tell_node(NodeSilent(0.0, link.name, silent))
 
     def _tell_node(self, event: NodeJoined | NodeLost | NodeSilent) -> None:
+        self._here.lent_by(sum(link.node.slots for link in self._links.values()))
         if self._post is None:
             self._early.append(event)
         else:
@@ -326,8 +326,8 @@ class RayBackend:
 
     # --- what nodes tell ----------------------------------------------------------------------
 
-    def _hear(self, link: Link, news: Sequence[News]) -> None:
-        for each in news:
+    def _hear(self, link: Link, events: Sequence[NodeEvent]) -> None:
+        for each in events:
             defect = each.error if isinstance(each, WorkerFailed) else None
             if defect is None:
                 try:
@@ -339,28 +339,28 @@ class RayBackend:
                 link.give_up(f"{type(defect).__name__}: {defect}")
                 return
 
-    def _hear_one(self, link: Link, news: News) -> None:
-        if isinstance(news, RowsBegan | RowsCame | RowsEnded):
+    def _hear_one(self, link: Link, event: NodeEvent) -> None:
+        if isinstance(event, RowsBegan | RowsCame | RowsEnded):
             with self._lock:
-                run = self._runs.find(news.run)
+                run = self._runs.find(event.run)
                 if run is None or run.link is not link or run.error is not None:
                     return
                 # Under the lock: whether it can begin again is decided there as well.
-                run.note_rows(news)
+                run.note_rows(event)
             try:
-                run.hear_rows(news)
+                run.hear_rows(event)
             except Exception as error:
                 with self._lock:
                     self._runs.break_off(run, error)
             return
         with self._lock:
-            if link not in self._members.links():
+            if not self._members.has(link):
                 return  # what a lost node still says counts no more
-            if self._launches.hear(news) or link.name not in self._links:
+            if self._launches.hear(event) or link.name not in self._links:
                 return  # out of use, it may still make again what a reader waits for
-            if isinstance(news, QueryUsed) and self._knows(news.query):
-                news = self._usage.summed(link.name, news)
-            self._runs.hear(news)
+            if isinstance(event, QueryUsed) and self._knows(event.query):
+                event = self._usage.summed(link.name, event)
+            self._runs.hear(event)
 
     def _knows(self, query: str) -> bool:
         """Whether a query was not forgotten; a slot that was written off may tell of one later."""

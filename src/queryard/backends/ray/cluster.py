@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
+import socket
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,6 +25,9 @@ LOCAL, AUTO = "local", "auto"
 # Of Ray's object store in a cluster of one's own, unless it is said.
 STORE_BYTES = 512 << 20
 
+
+# How long a cluster may take to answer at its address. Ray tries for minutes, deaf to signals.
+ANSWER_S = 5.0
 
 # Ray gives way to every other program: its workers have the lowest priority but for a few. Queries
 # have the priority of the program that asks them, as in a process of its own.
@@ -94,6 +99,12 @@ class Cluster:
                 )
         return found
 
+    def driver_cpus(self) -> int:
+        """How many CPUs the node of this process has for Ray; a head that runs nothing has none."""
+        here = self.ray.get_runtime_context().get_node_id()
+        found = [node["Resources"] for node in self.ray.nodes() if node["NodeID"] == here]
+        return int(found[0].get("CPU", 0)) if found else 0
+
     def pinned_to(self, node: RayNode) -> Any:
         """The scheduling strategy of an actor that runs at a node and nowhere else."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -120,6 +131,7 @@ def _started(cpus: int, store_bytes: int, namespace: str | None, ends: contextli
     # What a killed program has left there goes as well.
     space = TempSpace(own_root(_root()))
     ends.callback(space.close)
+    ends.callback(_end_children, space.path)
     ends.callback(ray.shutdown)
     try:
         ray.init(
@@ -137,9 +149,22 @@ def _started(cpus: int, store_bytes: int, namespace: str | None, ends: contextli
         )
     except Exception as error:
         raise QueryardError(
-            f"address='local': Ray could not be started on this machine: {_first_line(error)}"
+            f"address='local': Ray could not be started on this machine, with {cpus} CPUs (slots) "
+            f"and an object store of {store_bytes >> 20} MB (store): {_first_line(error)}; give "
+            "less of them, or name the address of a cluster that is there"
         ) from error
     return ray
+
+
+def _end_children(folder: Path) -> None:
+    """End what Ray has started with a folder, and has not ended: of a start that failed halfway."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            is_ours = os.fsencode(folder) in (entry / "cmdline").read_bytes()
+            if parent == os.getpid() and is_ours:
+                os.kill(int(entry.name), signal.SIGKILL)
+                os.waitpid(int(entry.name), 0)
 
 
 def _root() -> Path:
@@ -159,6 +184,7 @@ def _joined(address: str, namespace: str | None, ends: contextlib.ExitStack) -> 
             _refuse_second(ray, f"join {address}")
         return ray  # joined by the program, and left to it
     try:
+        _check_answers(ray, address)
         ray.init(
             address=address,
             namespace=namespace,
@@ -173,6 +199,25 @@ def _joined(address: str, namespace: str | None, ends: contextlib.ExitStack) -> 
         ) from None
     ends.callback(ray.shutdown)
     return ray
+
+
+def _check_answers(ray: Any, address: str) -> None:
+    """Raise if nothing listens at an address, where it is one of a host and a port."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdigit():
+        return  # Ray says what is wrong with it, or finds the cluster itself
+    host = host.strip("[]")
+    # To Ray this machine is one address, also where it is called by another name.
+    is_here = host in ("localhost", "127.0.0.1", "::1")
+    hosts = [host, ray.util.get_node_ip_address()] if is_here else [host]
+    for each in hosts:
+        try:
+            socket.create_connection((each, int(port)), ANSWER_S).close()
+        except (OSError, OverflowError) as error:
+            failed = error
+        else:
+            return
+    raise ConnectionError(f"nothing answers at {address} ({failed})")
 
 
 def _first_line(error: BaseException) -> str:

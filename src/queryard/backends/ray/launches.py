@@ -20,7 +20,7 @@ from queryard.engine.errors import QueryCancelled
 from queryard.engine.staged.exchange import Superseded
 
 from .link import Link
-from .messages import Ahead, Forget, Made, News, Obey, Open, Run, Stop
+from .messages import Ahead, Execute, Forget, Made, NodeEvent, Open, StartTask, Stop
 
 # Numbers of tasks that are made again begin here: the kernel's own never get so far.
 BESIDE = 1 << 40
@@ -136,7 +136,7 @@ class Launches:
         self._running[number] = launched
         job = str(JobId(launched.query, found.task.job))
         command = Launch(number, link.name, (found.task._replace(job=job),))
-        link.send(Run(command, found.spec))
+        link.send(StartTask(command, found.spec))
 
     def _open(self, known: TasksOf, launched: Launched) -> None:
         """Let a node know a query, before anything else of it."""
@@ -161,7 +161,7 @@ class Launches:
                 del known.launched[launched.number]
                 self._tell(launched, QueryCancelled("killed"))
             else:
-                launched.link.send(Obey(Kill(launched.runs[0])))
+                launched.link.send(Execute(Kill(launched.runs[0])))
             return
 
     def stop(self, query: str, error: BaseException) -> None:
@@ -189,43 +189,44 @@ class Launches:
 
     # --- what nodes tell ----------------------------------------------------------------------
 
-    def hear(self, news: News) -> bool:
+    def hear(self, event: NodeEvent) -> bool:
         """Whether it was about a launch."""
-        match news:
+        match event:
             case Made():
-                self._made(news)
+                self._made(event)
             case TaskFinished():
-                self._over(news.launch, None, news.output_bytes)
+                self._over(event.launch, None, event.output_bytes)
             case LaunchFailed():
-                self._over(news.launch, news.error)
+                self._over(event.launch, event.error)
             case _:
                 return False
         return True
 
-    def _made(self, news: Made) -> None:
-        launched = self._running.get(news.launch)
+    def _made(self, event: Made) -> None:
+        launched = self._running.get(event.launch)
         if launched is None:
             return
         known = self._queries[launched.query]
-        is_own = news.task == launched.task
+        is_own = event.task == launched.task
         if is_own:
             if launched.beaten:
                 return
             _set_beaten(known, launched, True)
             launched.used = True
-        known.tasks.done(news.task, news.outcome, launched.is_beside or not is_own)
-        for waiting in known.launched.values():
-            self._tell_ahead(known, waiting, news)
+        known.tasks.done(event.task, event.outcome, launched.is_beside or not is_own)
+        if event.task.kind == "map":
+            for waiting in known.launched.values():
+                if waiting.runs is None:
+                    self._tell_ahead(known, waiting, event)
 
-    def _tell_ahead(self, known: TasksOf, waiting: Launched, news: Made) -> None:
+    def _tell_ahead(self, known: TasksOf, waiting: Launched, event: Made) -> None:
         """A reduce was launched early: let its node fetch the rows of maps as they end."""
         task, link = waiting.task, waiting.link
-        is_early = waiting.runs is None and task.kind == "reduce" and news.task.kind == "map"
-        if not is_early or news.task.job != task.job:
+        if task.kind != "reduce" or event.task.job != task.job:
             return
         pieces = tuple(
             piece
-            for piece in news.outcome.pieces
+            for piece in event.outcome.pieces
             if piece.part == task.index and piece.rows and piece.holder != link.name
         )
         if pieces:

@@ -1,7 +1,9 @@
-"""One node as the driver knows it: orders go there, news come back, and its death is heard of.
+"""One node as the driver knows it: orders go there, events come back, and its death is heard of.
 
-Two threads per node: one sends what has collected since its last batch was answered, so that
-orders keep their order and come in batches; one waits for news in a long poll.
+Two threads per node: one waits for events in a long poll, and lets the orders that follow from
+events travel with its next question; one sends other orders, those together that have collected
+since its last batch was answered. Batches are numbered, and the node carries them out by their
+numbers.
 """
 
 from __future__ import annotations
@@ -11,11 +13,22 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from queryard.core.model import Node
 
-from .messages import News, NodeFacts, Order, Stop
+from .messages import (
+    Execute,
+    Forget,
+    NodeEvent,
+    NodeFacts,
+    Order,
+    RowsBegan,
+    RowsCame,
+    RowsEnded,
+    StartTask,
+    Stop,
+)
 from .packing import as_carried, packed_each, unpacked
 
 # How long a node waits for something to tell before it answers all the same.
@@ -24,13 +37,26 @@ POLL_S = 1.0
 SUSPECT_S = 3.0
 # How soon to ask again where a call did not get through.
 AGAIN_S = 0.2
+# Orders that follow from events are waited for so long: a call of Ray's costs more than packing
+# them. The node holds back events for as long in any case.
+FOLLOW_S = 0.002
+# Orders that a node carries out in a moment.
+QUICK = (StartTask, Execute, Forget)
 
-Hear = Callable[["Link", Sequence[News]], None]
+Hear = Callable[["Link", Sequence[NodeEvent]], None]
 Gone = Callable[["Link", str], None]
 
 
+class Batch(NamedTuple):
+    """Orders as they travel; the number 0 stands for none."""
+
+    number: int = 0
+    text: bytes = b""
+    beside: Sequence[Any] = ()
+
+
 class Link:
-    """`hear` is called with news, `gone` once, with the reason, when the node is lost."""
+    """`hear` is called with events, `gone` once, with the reason, when the node is lost."""
 
     def __init__(
         self,
@@ -53,17 +79,25 @@ class Link:
         # Whether the kernel takes it to be silent.
         self.told_suspect = False
         self._ray = ray
-        self._obey = actor.obey.options(concurrency_group="orders")
-        self._news = actor.news.options(concurrency_group="news")
+        self._execute = actor.execute.options(concurrency_group="orders")
+        self._events = actor.events.options(concurrency_group="events")
         self._hear = hear
         self._gone = gone
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        # Each wakes one thread: the one that sends, and the one that asks.
+        self._to_send = threading.Condition(self._lock)
+        self._to_ask = threading.Condition(self._lock)
         self._orders: list[Order] = []
+        self._batches = 0
+        # Whether the thread that asks takes the orders that come now; and whether the other one
+        # waits for the answer to some.
+        self._asks_soon = False
+        self._is_sending = False
         self._began_s = self._heard_s = time.monotonic()
         self._closed = False
         self._threads = [
             threading.Thread(target=work, name=f"queryard-{what}-{node.id}", daemon=True)
-            for what, work in (("orders", self._send_all), ("news", self._hear_all))
+            for what, work in (("orders", self._send_all), ("events", self._hear_all))
         ]
 
     def start(self) -> None:
@@ -97,40 +131,67 @@ class Link:
     def send(self, order: Order) -> None:
         if isinstance(order, Stop):
             order = order._replace(error=as_carried(order.error))
-        with self._changed:
+        with self._lock:
             self._orders.append(order)
-            self._changed.notify_all()
+            (self._to_ask if self._asks_soon else self._to_send).notify()
 
     # --- its threads --------------------------------------------------------------------------
 
     def _send_all(self) -> None:
-        number = 0
-        while (orders := self._next_orders()) is not None:
-            number += 1
-            text, beside = packed_each(orders)
+        while (batch := self._batch_to_send()) is not None:
             # A batch is sent again until it is answered: the node takes it once.
-            if not self._call(partial(self._obey.remote, number, text, beside)):
+            if not self._call(partial(self._execute.remote, *batch)):
                 return
 
-    def _next_orders(self) -> list[Order] | None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._orders or self._closed)
-            while self.is_suspect and not self._closed:
-                self._changed.wait(AGAIN_S)
-            if self._closed:
+    def _batch_to_send(self) -> Batch | None:
+        """What the thread that sends is to send next, once there is something; None at the end."""
+        with self._lock:
+            self._is_sending = False
+            while not self._closed:
+                if self._orders and not self._asks_soon and not self.is_suspect:
+                    self._is_sending = True
+                    number, orders = self._taken()
+                    break
+                self._to_send.wait(AGAIN_S if self._orders else None)
+            else:
                 return None
-            orders, self._orders = self._orders, []
-            return orders
+        return Batch(number, *packed_each(orders))
+
+    def _taken(self) -> tuple[int, list[Order]]:
+        """All orders, and the number of their batch; under the lock."""
+        orders, self._orders = self._orders, []
+        self._batches += 1
+        return self._batches, orders
 
     def _hear_all(self) -> None:
         known = 0
+        batch = Batch()
         answer: list[Any] = []
-        while self._call(partial(self._news.remote, known, POLL_S), answer):
+        while self._call(partial(self._events.remote, known, POLL_S, *batch), answer):
             self._heard_s = time.monotonic()
             known, text, beside = answer.pop()
-            if news := unpacked(text, beside):
-                self._hear(self, news)
-            del news, beside
+            events = unpacked(text, beside)
+            batch = self._heard(events) if events else Batch()
+            del events, beside
+
+    def _heard(self, events: Sequence[NodeEvent]) -> Batch:
+        """Tell events, and wait a moment for the orders that follow from them."""
+        # Passing on rows may take long; orders do not wait for that.
+        asks_soon = not any(isinstance(each, RowsBegan | RowsCame | RowsEnded) for each in events)
+        self._asks_soon = asks_soon
+        self._hear(self, events)
+        if not asks_soon:
+            return Batch()
+        with self._lock:
+            self._to_ask.wait_for(lambda: self._orders or self._closed, FOLLOW_S)
+            self._asks_soon = False
+            is_quick = all(isinstance(order, QUICK) for order in self._orders)
+            if not self._orders or self._is_sending or not is_quick:
+                # Events must not wait for orders that take longer, nor for those under way.
+                self._to_send.notify()
+                return Batch()
+            number, orders = self._taken()
+        return Batch(number, *packed_each(orders))
 
     def _call(self, call: Callable[[], Any], answer: list[Any] | None = None) -> bool:
         """Call the node until it has answered; False if it is lost, or all is over."""
@@ -154,11 +215,16 @@ class Link:
         return False
 
     def _lost(self, reason: str) -> None:
-        with self._changed:
-            first, self._closed = not self._closed, True
-            self._changed.notify_all()
-        if first:
+        if self._set_closed():
             self._gone(self, reason)
+
+    def _set_closed(self) -> bool:
+        """Let both threads end; False if they were told before."""
+        with self._lock:
+            first, self._closed = not self._closed, True
+            self._to_send.notify()
+            self._to_ask.notify()
+        return first
 
     # --- the end ------------------------------------------------------------------------------
 
@@ -169,18 +235,14 @@ class Link:
 
     def kill(self) -> None:
         """End its process."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
+        self._set_closed()
         # At the end of a program Ray may have ended it already, and itself.
         with contextlib.suppress(Exception):
             self._ray.kill(self.actor, no_restart=True)
 
     def close(self, timeout_s: float) -> bool:
         """End what runs there, then its process; False if something did not end in time."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
+        self._set_closed()
         stopped = False
         try:
             ending = self.actor.close.remote(timeout_s)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from queryard.core.errors import QueryardError
+
 from .actor import GROUPS, NodeActor
 from .cluster import Cluster, RayNode
 from .described import described
@@ -27,6 +29,9 @@ GIVE_UP_S = 20.0
 PAUSED_S = 3.0
 # How long a node may take until it has joined.
 JOIN_S = 60.0
+# How long the others are waited for once the first node has joined: they join later, as nodes do
+# that come later.
+OTHERS_S = 2.5
 # How long the autoscaler of a cluster may take to start the first node.
 BOOT_S = 300.0
 # A node whose process dies so often within QUICK_S of joining is refused.
@@ -96,11 +101,17 @@ class Members:
         self._thread = threading.Thread(target=self._watch, name="queryard-nodes", daemon=True)
 
     def start(self) -> None:
-        """Let all nodes join that are there; returns when each has joined or was refused."""
+        """Let all nodes join that are there; returns when each has joined or was refused, or some
+        have and the others take long.
+        """
         deadline_s = time.monotonic() + JOIN_S
+        is_first = True
         self._look()
         while self._joining and time.monotonic() < deadline_s:
             self._closed.wait(0.02)
+            if is_first and self.links():
+                is_first = False
+                deadline_s = min(deadline_s, time.monotonic() + OTHERS_S)
             if not self._joining and not self.links():
                 self._look()  # once more, where a process has died
         if self._setting.autoscaler:
@@ -113,6 +124,10 @@ class Members:
     def links(self) -> tuple[Link, ...]:
         with self._lock:
             return tuple(self._links.values())
+
+    def has(self, link: Link) -> bool:
+        """Whether a link is to a node that takes part."""
+        return self._links.get(link.ray_node) is link
 
     # --- how many are in use ------------------------------------------------------------------
 
@@ -230,8 +245,7 @@ class Members:
         try:
             link = self._linked(node)
         except Exception as error:
-            lines = str(error).strip().splitlines()
-            self._died_joining(node, lines[0] if lines else type(error).__name__)
+            self._died_joining(node, _told(error))
             return
         if isinstance(link, str):
             self._refuse(node, link)
@@ -335,6 +349,21 @@ class Members:
         for thread in closing:
             thread.join(timeout_s + 5.0)
         return len(stopped) == len(closing) and all(stopped)
+
+
+def _told(error: BaseException) -> str:
+    """What Ray says of a process that has not started, in one line.
+
+    Where starting has raised an error there, Ray tells its trace; its last line is the error.
+
+    >>> _told(ValueError("The actor died because of an error raised in its creation task, a()\\n"
+    ...     "  File b\\nqueryard.core.errors.QueryardError: c: no such folder; name another"))
+    'c: no such folder; name another'
+    """
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    if "creation task" not in lines[0]:
+        return lines[0]
+    return lines[-1].removeprefix(f"{QueryardError.__module__}.{QueryardError.__name__}: ")
 
 
 def _difference(facts: NodeFacts) -> str | None:

@@ -1,7 +1,7 @@
 """What the driver and its nodes tell each other: plain data.
 
 The driver sends *orders* in batches, which a node carries out in their order. A node answers with
-*news*: what its local backend posts, and beside it where rows lie and the rows of answers.
+*events*: what its local backend posts, and beside it where rows lie and the rows of answers.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ class Open(NamedTuple):
     opening: Any
 
 
-class Run(NamedTuple):
-    """Run a task; its job has the full name in the launch, and `spec` says the rest."""
+class StartTask(NamedTuple):
+    """Start a task; its job has the full name in the launch, and `spec` says the rest."""
 
     launch: Launch
     spec: Any
 
 
-class Obey(NamedTuple):
+class Execute(NamedTuple):
     """A command of the kernel."""
 
     command: Grant | Revoke | Kill
@@ -91,7 +91,7 @@ class Ahead(NamedTuple):
     pieces: tuple[Piece, ...]
 
 
-class Room(NamedTuple):
+class Credit(NamedTuple):
     """The reader of a run has taken so many bytes; as many more may be sent."""
 
     run: str
@@ -104,10 +104,23 @@ class Unmet(NamedTuple):
     unmet: bool
 
 
-Order = Tables | Lease | Open | Run | Ahead | Obey | Stop | Forget | Met | Lost | Room | Unmet
+Order = (
+    Tables
+    | Lease
+    | Open
+    | StartTask
+    | Ahead
+    | Execute
+    | Stop
+    | Forget
+    | Met
+    | Lost
+    | Credit
+    | Unmet
+)
 
 
-# --- news ----------------------------------------------------------------------------------------
+# --- events --------------------------------------------------------------------------------------
 
 
 class Made(NamedTuple):
@@ -141,7 +154,7 @@ class RowsEnded(NamedTuple):
     run: str
 
 
-News = Made | RowsBegan | RowsCame | RowsEnded | BackendEvent
+NodeEvent = Made | RowsBegan | RowsCame | RowsEnded | BackendEvent
 
 
 # --- rows from node to node ----------------------------------------------------------------------

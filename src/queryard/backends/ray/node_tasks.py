@@ -23,7 +23,7 @@ from queryard.sql.planner.plan import StagedPlan
 from .exchange import NodeExchange, as_stream
 from .messages import DRIVER, Wanted
 
-# Answers up to this size travel with the news of their task.
+# Answers up to this size travel with the event of their task.
 TOLD_BYTES = 32 << 10
 
 Tell = Callable[[int, TaskId, TaskOutcome], None]
@@ -120,7 +120,7 @@ class NodeTasks:
                 self._specs.pop(launch, None)
 
     def _as_told(self, task: TaskId, outcome: TaskOutcome) -> tuple[Piece, ...]:
-        """Where the rows lie; a short answer travels with the news that it is there."""
+        """Where the rows lie; a short answer travels with the event that it is there."""
         is_answer = task.job == self._opening.plan.jobs[-1].name and task.kind == self._last_kind
         if not is_answer or outcome.output_bytes > TOLD_BYTES or len(outcome.pieces) > 1:
             return self._exchange.told(outcome.pieces, outcome.attempt)

@@ -13,6 +13,7 @@ import threading
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ import pyarrow as pa
 from queryard.engine.errors import QueryFailed
 from queryard.engine.staged.exchange import Piece
 from queryard.engine.staged.instance import Build
-from queryard.engine.staged.task import Input, TaskOutcome
+from queryard.engine.staged.task import Input, TaskOutcome, TaskSpec
 
 from .messages import Lease
 
@@ -175,13 +176,21 @@ def _build(job: str, select: str, drop: tuple[str, ...], *columns: tuple[Any, ..
 
 
 def _of_outcome(given: TaskOutcome) -> tuple[Any, ...]:
-    rest = tuple(getattr(given, name) for name in _OUTCOME)
-    return _outcome, (rest, *_columns(given.pieces))
+    return _outcome, (_rest_of_outcome(given), *_columns(given.pieces))
 
 
 def _outcome(rest: tuple[Any, ...], *columns: tuple[Any, ...]) -> TaskOutcome:
     return TaskOutcome(**dict(zip(_OUTCOME, rest, strict=True)), pieces=_pieces(columns))
 
 
+# --- specifications, one per task: Python's own way asks for the fields of the class each time ----
+
+
+def _of_spec(given: TaskSpec) -> tuple[Any, ...]:
+    return TaskSpec, _fields_of_spec(given)
+
+
 _OUTCOME = tuple(field.name for field in fields(TaskOutcome) if field.name != "pieces")
-_table.update({Input: _of_input, Build: _of_build, TaskOutcome: _of_outcome})
+_rest_of_outcome = attrgetter(*_OUTCOME)
+_fields_of_spec = attrgetter(*(field.name for field in fields(TaskSpec)))
+_table.update({Input: _of_input, Build: _of_build, TaskOutcome: _of_outcome, TaskSpec: _of_spec})

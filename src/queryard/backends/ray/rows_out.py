@@ -8,19 +8,19 @@ from typing import Any
 
 from queryard.results.streams import Returns
 
-from .messages import News, RowsBegan, RowsCame, RowsEnded
+from .messages import NodeEvent, RowsBegan, RowsCame, RowsEnded
 
 # So many bytes may be on their way before the reader has taken any.
 WINDOW_BYTES = 16 << 20
 
 
 class RowsOut:
-    """To a query at a node it looks like the stream of its reader; `tell` sends news.
+    """To a query at a node it looks like the stream of its reader; `tell` sends events.
 
     It is full while `WINDOW_BYTES` are on their way: then the query waits.
     """
 
-    def __init__(self, run: str, tell: Callable[[News], None]) -> None:
+    def __init__(self, run: str, tell: Callable[[NodeEvent], None]) -> None:
         self._run = run
         self._tell = tell
         self._lock = threading.Lock()

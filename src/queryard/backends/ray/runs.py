@@ -18,7 +18,17 @@ from queryard.core.model import JobId
 from queryard.engine.errors import QueryFailed
 
 from .link import Link
-from .messages import Forget, Lease, News, Obey, Room, RowsBegan, RowsCame, RowsEnded, Stop
+from .messages import (
+    Credit,
+    Execute,
+    Forget,
+    Lease,
+    NodeEvent,
+    RowsBegan,
+    RowsCame,
+    RowsEnded,
+    Stop,
+)
 
 
 class NodeGone(QueryFailed):
@@ -47,20 +57,20 @@ class PlacedRun:
         self._credit = threading.Lock()
         self._taken_bytes = 0
 
-    def note_rows(self, news: RowsBegan | RowsCame | RowsEnded) -> None:
+    def note_rows(self, event: RowsBegan | RowsCame | RowsEnded) -> None:
         """Rows are about to be passed on: from now on the run cannot begin again."""
-        self.gave_rows = self.gave_rows or isinstance(news, RowsCame)
-        self.gave_all = self.gave_all or isinstance(news, RowsEnded)
+        self.gave_rows = self.gave_rows or isinstance(event, RowsCame)
+        self.gave_all = self.gave_all or isinstance(event, RowsEnded)
 
-    def hear_rows(self, news: RowsBegan | RowsCame | RowsEnded) -> None:
+    def hear_rows(self, event: RowsBegan | RowsCame | RowsEnded) -> None:
         """Pass rows on to the reader; on the thread that hears from the node."""
-        match news:
+        match event:
             case RowsBegan():
-                self._output.start(news.schema, news.types, news.returns)
+                self._output.start(event.schema, event.types, event.returns)
             case RowsCame():
-                self._output.put(news.batch)
+                self._output.put(event.batch)
                 with self._credit:
-                    self._taken_bytes += news.bytes
+                    self._taken_bytes += event.bytes
                 self.reader_has_room()
             case RowsEnded():
                 self._output.finish()
@@ -70,7 +80,7 @@ class PlacedRun:
         with self._credit:
             link = self.link
             if link is not None and self._taken_bytes and not self._output.full:
-                link.send(Room(self.query, self._taken_bytes))
+                link.send(Credit(self.query, self._taken_bytes))
                 self._taken_bytes = 0
 
     def begin_again(self) -> None:
@@ -107,18 +117,27 @@ class Runs:
 
     def grant(self, command: Grant, link: Link) -> None:
         run = self._runs[JobId.of(command.job).query]
+        if run.error is not None:
+            self._begin_anew(run)
         if run.link is None:
             run.link = link
             self._prepared(link)
             link.send(Lease(run.query, run.width, run.statement))
         assert run.link is link, f"{run.query} runs at {run.link.name}, and cannot at {link.name}"
         run.held += command.slots
-        link.send(Obey(command))
+        link.send(Execute(command))
+
+    def _begin_anew(self, run: PlacedRun) -> None:
+        """A run has failed without rows, and is to be tried again, at another node most often."""
+        if run.link is not None:
+            run.link.send(Forget(run.query))
+        run.begin_again()
+        run.ended, run.error, run.end_told = False, None, False
 
     def revoke(self, command: Revoke, link: Link) -> None:
         run = self._runs.get(JobId.of(command.job).query)
         if run is not None and run.link is link:
-            link.send(Obey(command))
+            link.send(Execute(command))
 
     def stop(self, query: str, error: BaseException) -> None:
         run = self._runs.get(query)
@@ -132,18 +151,20 @@ class Runs:
 
     # --- what nodes tell ----------------------------------------------------------------------
 
-    def hear(self, news: News) -> None:
+    def hear(self, event: NodeEvent) -> None:
         """Pass on what the local backend of a node has posted."""
-        if isinstance(news, RunEnded):
-            run = self._runs.get(news.run)
-            if run is not None and not run.ended:
-                run.ended, run.error = True, news.error
-        if isinstance(news, LeaseEnded):
-            run = self._runs.get(JobId.of(news.job).query)
+        if isinstance(event, RunEnded):
+            run = self._runs.get(event.run)
+            if run is not None and not run.ended and run.link is not None:
+                run.ended, run.error = True, event.error
+                has_rows = run.gave_rows or run.gave_all
+                event = event._replace(rows_out=has_rows, node=run.link.name)
+        if isinstance(event, LeaseEnded):
+            run = self._runs.get(JobId.of(event.job).query)
             if run is not None:
-                run.held -= news.slots
-                run.end_told = run.end_told or news.outcome != "revoked"
-        self._post(news)  # type: ignore[arg-type]
+                run.held -= event.slots
+                run.end_told = run.end_told or event.outcome != "revoked"
+        self._post(event)  # type: ignore[arg-type]
 
     def break_off(self, run: PlacedRun, error: BaseException) -> None:
         """The rows of a run cannot be passed on: it fails, and nothing else at its node does."""

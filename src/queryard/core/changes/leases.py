@@ -8,6 +8,7 @@ from dataclasses import replace
 from ..entities import Answer, JobState, NodeState
 from ..errors import InvalidEvent
 from ..events import AnswerReported, LeaseEnded, Progressed, WidthChanged
+from ..failed_at import failed_at
 from ..lifecycle import HELD, LEASE_MOVES, REVOKING
 from ..state import State
 from . import estimates, queries
@@ -140,11 +141,14 @@ def _fail(state: State, event: LeaseEnded, job: JobState) -> None:
     if event.retry == "never":
         queries.end(state, job.query, "failed", f"job {job.id}: {cause}")
         return
-    job.failures += event.retry == "count"
+    job.failures += event.retry in ("count", "elsewhere")
     if job.failures >= state.settings.max_attempts:
         times = f"job {job.id} failed {job.failures} times, the last time with"
         queries.end(state, job.query, "failed", f"{times}: {cause}")
         return
+    if event.retry == "elsewhere" and event.node in state.nodes:
+        job.failed_at = failed_at(job.failed_at, state.nodes[event.node].host, state.now)
+        state.notes.avoided = True
     state.notes.lease_cuts.append(job)
     restart(state, job)
 
@@ -195,29 +199,33 @@ def progressed(state: State, event: Progressed) -> None:
 def answered(state: State, event: AnswerReported) -> None:
     """P_1 = 1, as there is no answer before the first; then changes over their maximum.
 
-    A new maximum rescales the past (digest of ReLAQS).
+    A new maximum rescales the past (digest of ReLAQS). The time that slots were held is divided
+    among batches that were read together.
     """
     job = state.jobs.get(event.job)
     if job is None:
         return
-    if event.batch < 1 or job.spec.divisible is None:
+    together = len(event.before) + 1
+    if event.batch < together or job.spec.divisible is None:
         raise InvalidEvent(f"{event!r}: answers come from divisible jobs, batches count from 1")
     if job.restarting:
         return  # of the attempt that was lost
     _count(state, job)
     slots = job.leased_s / job.held_s if job.held_s > 0 else 0.0
-    largest = max((answer.change for answer in job.answers[1:]), default=0.0)
-    progress = event.change / largest if largest > 0 else 0.0
-    new = Answer(event.batch, event.change, progress, event.core_s, event.error, job.held_s, slots)
+    wall_s = job.held_s / together
+    first = event.batch - together + 1
+    answers = list(job.answers)
+    largest = known = max((answer.change for answer in answers[1:]), default=0.0)
+    for batch, change in enumerate((*event.before, event.change), first):
+        error = event.error if batch == event.batch else None
+        largest = max(largest, change) if answers else largest
+        progress = 1.0 if not answers else change / largest if largest > 0 else 0.0
+        answers.append(Answer(batch, change, progress, event.core_s, error, wall_s, slots))
+    if largest > known:
+        rescaled = [replace(answer, progress=answer.change / largest) for answer in answers[1:]]
+        answers[1:] = rescaled
+    job.answers = answers
     job.held_s = job.leased_s = 0.0
-    if not job.answers:
-        job.answers = [replace(new, progress=1.0)]
-    elif event.change <= largest:
-        job.answers = [*job.answers, new]
-    else:
-        rest = [*job.answers[1:], new]
-        rescaled = [replace(answer, progress=answer.change / event.change) for answer in rest]
-        job.answers = [job.answers[0], *rescaled]
     batches = job.spec.divisible.batches
     job.done_share = max(job.done_share, min(1.0, event.batch / batches))
     estimates.update_totals(state, job.query)

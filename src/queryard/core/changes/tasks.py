@@ -8,6 +8,7 @@ from ..commands import Launch
 from ..entities import JobState, NodeState
 from ..errors import InvalidEvent
 from ..events import TaskFailed, TaskFinished
+from ..failed_at import failed_at
 from ..lifecycle import TASK_MOVES
 from ..model import MAP, TaskId
 from ..phases import PhaseState
@@ -249,6 +250,8 @@ def failed(state: State, event: TaskFailed) -> None:
         failing = tuple(task for task in run.tasks if task.job == event.job)
         if not failing:
             return  # its query has left the launch already
+    if event.retry == "elsewhere" and not killed and len(failing) == 1:
+        _note_place(state, failing[0], run.node)
     if len(failing) < len(run.tasks):
         others = tuple(task for task in run.tasks if task.job != event.job)
         state.running[event.launch] = run._replace(tasks=others)
@@ -280,6 +283,19 @@ def failed(state: State, event: TaskFailed) -> None:
     if failures >= state.settings.max_attempts:
         cause = f"task {task} failed {failures} times, the last time with: {event.cause}"
         queries.end(state, job.query, "failed", cause)
+
+
+def _note_place(state: State, task: TaskId, node: str) -> None:
+    """A task has failed at a node, which may be why: another one is preferred for a while.
+
+    Tasks that may ride with others are taken by splits, wherever they have failed.
+    """
+    job = state.jobs[task.job]
+    if len(job.spec.scans) == 1 and not job.spec.scans_alone:
+        return
+    phase: Any = job.map if task.kind == MAP else job.reduce
+    phase.failed_at[task.index] = failed_at(phase.failed_at.get(task.index), node, state.now)
+    state.notes.avoided = True
 
 
 def requeue(state: State, run: Launch, move: tuple[int, int]) -> None:

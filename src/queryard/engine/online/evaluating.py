@@ -66,6 +66,12 @@ def evaluated(formula: tuple[Any, ...], columns: Mapping[str, Any]) -> Any:
     return _FUNCTIONS[name](*values)
 
 
+def evaluated_rows(formula: tuple[Any, ...], columns: Mapping[str, Any], count: int) -> Any:
+    """The same, as an array of so many rows in any case."""
+    found = evaluated(formula, columns)
+    return pa.repeat(found, count) if isinstance(found, pa.Scalar) else found
+
+
 def without(values: Any, unwanted: Any) -> Any:
     """The values, NULL where they are equal to another one.
 

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .evaluating import NO_NUMBER, evaluated, without
+from .evaluating import NO_NUMBER, evaluated_rows, without
+from .ordering import ordered
+from .partial_rows import PartialRows, aggregates, flat, grouped
 
 if TYPE_CHECKING:
-    from queryard.sql.online import Additive, OnlinePlan
+    from queryard.sql.online import OnlinePlan
 
-_OPTIONS = {"stddev": pc.VarianceOptions(ddof=1)}
 _ZERO = pa.scalar(0.0)
 _ONE = pa.scalar(1.0)
 
@@ -42,24 +43,20 @@ def estimates(
     """
     found = found.combine_chunks()
     sums = _Sums(plan, found, files, rows, few)
-    columns = _aggregates(plan.additives, sums.scaled)
+    columns = aggregates(plan.additives, sums.scaled)
     for name in found.column_names:
         if name.startswith("k"):
-            columns[name] = _flat(found[name]).take(sums.group)
+            columns[name] = flat(found[name]).take(sums.group)
     count = len(sums.group)
     groups = found.num_rows
     told = found.drop_columns(["f", "v"])
-    measures = [_array(evaluated(formula, columns), count) for formula in plan.formulas]
+    measures = [evaluated_rows(formula, columns, count) for formula in plan.formulas]
     for i, measure in enumerate(measures):
         told = told.append_column(f"m{i}", measure.slice(0, groups))
     told = _with_changes(told, measures, sums)
     for name, column in sums.tails.items():
         told = told.append_column(name, column)
-    of_all = {name: column.slice(0, groups) for name, column in columns.items()}
-    kept = pa.repeat(pa.scalar(True), groups)
-    for condition in plan.kept:
-        kept = pc.and_(kept, pc.fill_null(_array(evaluated(condition, of_all), groups), False))
-    return _ordered(plan, told.append_column("kept", kept))
+    return ordered(plan, told, {name: each.slice(0, groups) for name, each in columns.items()})
 
 
 class _Sums:
@@ -72,14 +69,14 @@ class _Sums:
     def __init__(
         self, plan: OnlinePlan, found: pa.Table, files: Mapping[Any, float], rows: float, few: int
     ) -> None:
-        parts = _Parts(plan, found, files)
+        parts = PartialRows(plan, found, files)
         self.tails = parts.tails
         self._groups = found.num_rows
         read, count = sum(files.values()), len(files)
         every = pa.array(range(self._groups), pa.int64())
-        many = pc.greater_equal(_flat(found["n"]), few)
+        many = pc.greater_equal(flat(found["n"]), few)
         here = many.take(parts.group)
-        with_files = _flat(found["files"]).cast(pa.float64())
+        with_files = flat(found["files"]).cast(pa.float64())
         others = pc.subtract(pa.scalar(float(count)), with_files)
         absent = pc.and_(many, pc.greater(others, _ZERO))
         rows_absent = pc.divide(pc.subtract(pa.scalar(float(read)), parts.present), others)
@@ -126,114 +123,7 @@ class _Sums:
 
     def by_group(self, columns: Sequence[tuple[Any, str]]) -> list[Any]:
         """Aggregates per group of columns as long as `group`."""
-        return _grouped(self.group, columns, self._groups)
-
-
-class _Parts:
-    """The numbers of all partial rows, and their sums by group.
-
-    `group` has the place of the group of each, `rows` the rows of its file; `present` are the rows
-    of all files that have rows of a group. `summands` add up over files, to `totals`.
-    """
-
-    def __init__(self, plan: OnlinePlan, found: pa.Table, files: Mapping[Any, float]) -> None:
-        listed = _flat(found["f"])
-        self.group = pc.list_parent_indices(listed).cast(pa.int64())
-        self.rows = _rows_of(pc.list_flatten(listed), files)
-        self.summands: dict[str, Any] = {}
-        self._groups = found.num_rows
-        self._numbers = pc.list_flatten(_flat(found["v"])) if plan.additives else None
-        tailed = [a for a in plan.additives if a.ends is not None]
-        ends = self._by_group(
-            [
-                (self._column(a.ends or 0, end), function)
-                for a in tailed
-                for end, function in enumerate(("min", "max"))
-            ]
-        )
-        self._ends = {a.name: ends[2 * i : 2 * i + 2] for i, a in enumerate(tailed)}
-        self._centres: dict[str, Any] = {}
-        for a in plan.additives:
-            raw = [self._column(a.place, i) for i in range(a.numbers)]
-            numbers = self._centred(a.name, *raw) if _is_spread(a) else raw
-            self.summands |= {f"{a.name}_x{i}": each for i, each in enumerate(numbers)}
-        self.tails = self._deviations(tailed)
-        sums = [(self.rows, "sum"), *((each, "sum") for each in self.summands.values())]
-        present, *totals = self._by_group(sums)
-        self.present = pc.fill_null(present, 0.0)
-        self.totals = dict(zip(self.summands, totals, strict=True))
-
-    def of_row(self, a: Additive, summand: str) -> list[Any] | None:
-        """What the least and the largest row of an aggregate add to a summand; None: nothing."""
-        if not summand.startswith(f"{a.name}_x"):
-            return None
-        place, ends = int(summand.rsplit("_x", 1)[1]), self._ends[a.name]
-        one = pa.repeat(_ONE, self._groups)
-        if not _is_spread(a):
-            return [one, one] if place else ends
-        off = [pc.subtract(end, self._centres[a.name]) for end in ends]
-        return [one, one] if not place else off if place == 1 else [pc.multiply(o, o) for o in off]
-
-    def _deviations(self, tailed: Sequence[Additive]) -> dict[str, Any]:
-        """How much the logarithms of the largest values of files differ, and of how many."""
-        wanted: list[tuple[Any, str]] = []
-        for a in tailed:
-            ends = [self._column(a.ends or 0, end) for end in range(2)]
-            if _is_spread(a):
-                # From the mean of the file itself: means that drift are no tails.
-                ends = [pc.subtract(end, self._column(a.place, 1)) for end in ends]
-            largest = without(pc.max_element_wise(*(pc.abs(end) for end in ends)), _ZERO)
-            logs = pc.ln(largest)
-            wanted += [(logs, "stddev"), (logs, "count")]
-        found = self._by_group(wanted)
-        names = [f"{a.name}_{suffix}" for a in tailed for suffix in "sk"]
-        return dict(zip(names, found, strict=True))
-
-    def _column(self, place: int, more: int) -> Any:
-        return pc.list_element(self._numbers, place + more)
-
-    def _centred(self, name: str, n: Any, mean: Any, squares: Any) -> list[Any]:
-        """Count, sum and sum of squares around the mean of the group: so no digits are lost."""
-        total, rows, low, high = self._by_group(
-            [(pc.multiply(n, mean), "sum"), (n, "sum"), (mean, "min"), (mean, "max")]
-        )
-        centre = pc.divide(total, without(rows, _ZERO))
-        # The mean of equal values may be off by a bit; between minimum and maximum it is not.
-        centre = pc.max_element_wise(low, pc.min_element_wise(high, centre))
-        self._centres[name] = centre
-        off = pc.subtract(mean, centre.take(self.group))
-        return [n, pc.multiply(n, off), pc.add(squares, pc.multiply(n, pc.multiply(off, off)))]
-
-    def _by_group(self, columns: Sequence[tuple[Any, str]]) -> list[Any]:
-        return _grouped(self.group, columns, self._groups)
-
-
-def _aggregates(additives: Sequence[Additive], scaled: Mapping[str, Any]) -> dict[str, Any]:
-    """The aggregates from the sums that they are made of."""
-    found = {}
-    for a in additives:
-        x = [scaled[f"{a.name}_x{i}"] for i in range(a.numbers)]
-        if a.function == "count":
-            found[a.name] = pc.fill_null(x[0], 0.0)
-        elif a.function == "avg":
-            found[a.name] = pc.divide(x[0], without(x[1], _ZERO))
-        elif _is_spread(a):
-            found[a.name] = _spread(a.function, *x)
-        else:
-            found[a.name] = x[0]
-    return found
-
-
-def _spread(function: str, n: Any, total: Any, squares: Any) -> Any:
-    least, under = (0.0, n) if function.endswith("_pop") else (1.0, pc.subtract(n, _ONE))
-    around = pc.subtract(squares, pc.divide(pc.multiply(total, total), without(n, _ZERO)))
-    found = pc.divide(pc.max_element_wise(around, _ZERO), without(under, _ZERO))
-    found = pc.if_else(pc.fill_null(pc.greater(n, least), False), found, NO_NUMBER)
-    return pc.sqrt(found) if function.startswith("stddev") else found
-
-
-def _is_spread(a: Additive) -> bool:
-    return a.function.startswith(("var_", "stddev_"))
+        return grouped(self.group, columns, self._groups)
 
 
 def _with_changes(told: pa.Table, measures: Sequence[Any], sums: _Sums) -> pa.Table:
@@ -262,53 +152,5 @@ def _with_changes(told: pa.Table, measures: Sequence[Any], sums: _Sums) -> pa.Ta
     return told
 
 
-def _ordered(plan: OnlinePlan, told: pa.Table) -> pa.Table:
-    """The rows that HAVING keeps first, each by ORDER BY."""
-    by: dict[str, Any] = {"kept": told["kept"].cast(pa.int8())}
-    ways = [("kept", "descending")]
-    for i, key in enumerate(plan.sorting):
-        if key.rank is not None:
-            by[f"s{i}"] = told[f"r{key.rank}"]
-            ways.append((f"s{i}", "ascending"))
-            continue
-        values = told[f"m{key.measure}"]
-        by[f"n{i}"] = pc.is_null(values).cast(pa.int8())
-        ways.append((f"n{i}", "descending" if key.nulls_first else "ascending"))
-        by[f"s{i}"] = pc.fill_null(values, 0.0)
-        ways.append((f"s{i}", "descending" if key.descending else "ascending"))
-    told = told.take(pc.sort_indices(pa.table(by), sort_keys=ways))
-    kept = pc.sum(told["kept"]).as_py() or 0
-    places = [*range(1, kept + 1), *range(1, told.num_rows - kept + 1)]
-    return told.append_column("place", pa.array(places, pa.int64()))
-
-
-def _grouped(group: Any, columns: Sequence[tuple[Any, str]], groups: int) -> list[Any]:
-    """Aggregates of columns per group, NULL for groups of which there is nothing."""
-    if not columns:
-        return []
-    names = [f"c{i}" for i in range(len(columns))]
-    table = pa.table([group, *(column for column, _ in columns)], ["g", *names])
-    asked = [(name, function) for name, (_, function) in zip(names, columns, strict=True)]
-    how = [(name, function, _OPTIONS.get(function)) for name, function in asked]
-    found = table.group_by("g", use_threads=False).aggregate(how)
-    at = pc.index_in(pa.array(range(groups), pa.int64()), value_set=_flat(found["g"]))
-    return [_flat(found[f"{name}_{function}"]).take(at) for name, function in asked]
-
-
-def _rows_of(files: Any, rows: Mapping[Any, float]) -> Any:
-    """The number of rows of each file."""
-    known = pa.array(list(rows), files.type)
-    return pa.array(list(rows.values()), pa.float64()).take(pc.index_in(files, value_set=known))
-
-
 def _zeros(count: int) -> Any:
     return pa.repeat(_ZERO, count)
-
-
-def _array(found: Any, count: int) -> Any:
-    return pa.repeat(found, count) if isinstance(found, pa.Scalar) else found
-
-
-def _flat(column: Any) -> Any:
-    """A column as one array."""
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

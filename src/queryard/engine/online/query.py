@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from queryard.estimate.online import FEW_FILES
@@ -24,6 +24,7 @@ from ..classify import Classified, classify
 from ..errors import QueryCancelled
 from ..native_query import NativeQuery
 from ..places import OnPool
+from ..program import Reports
 from ..statement import Statement
 from .circles import Circles
 from .refining import Refining
@@ -41,6 +42,8 @@ REST = 1.4
 GROWTH = 3
 # An answer that comes this share of the wanted time earlier is not too early.
 EARLY = 0.2
+# The scheduler is told of parts without an answer if that takes at most this share of a statement.
+TELL_SHARE = 0.05
 # A statement that takes less, or as the first one reads fewer rows, is handed over in one call.
 MOMENT_S, MOMENT_ROWS = 0.05, 500_000
 # If the first part lets us expect that fewer rows of the whole table pass, they are all read.
@@ -52,9 +55,6 @@ MANY_GROUPS, ROWS_PER_GROUP = 50, 1.5
 LARGEST_DIMENSION = 0.1
 
 _NAMELESS = classify("SELECT 1")[0]
-
-Reports = Callable[[int, float, float, float | None], None]
-"""Told after a part: its number, how far the answer moved, core-seconds, the relative error."""
 
 
 class OnlineQuery(NativeQuery):
@@ -82,10 +82,12 @@ class OnlineQuery(NativeQuery):
         # What a statement takes: whatever it reads, and more per part; and what the last one took.
         self._fixed_s = self._part_s = 0.0
         self._took: tuple[int, float] = 0, 0.0
-        # When it last answered, after how many parts, at what cost.
+        # When it last answered; how many parts the scheduler was told of, and their cost.
         self._told_s = 0.0
         self._told_parts = 0
         self._told_work_s = 0.0
+        # What it took the last time to find out how far the answer had moved.
+        self._tell_s = 0.0
         # The rows of the query itself are put out, because parts of them do not give the answer.
         self._is_whole = False
         self._is_out_of_time = False
@@ -197,10 +199,15 @@ class OnlineQuery(NativeQuery):
             return True
         if self._read == self._reading and self._must_be_whole():
             return True
+        if self._read == self._parts and self._wish.groups:
+            self._refining.check_groups(self._place.enter(), self._read)
         if self._read == self._parts and not self._given.plan.merges:
+            self._tell()
             self._is_whole = self._given.log.is_whole = True
             return True
         if not self._is_due():
+            if self._tell_s <= TELL_SHARE * self._took[1]:
+                self._tell()
             return True
         answer = self._answered()
         if not self._is_enough(answer):
@@ -248,22 +255,27 @@ class OnlineQuery(NativeQuery):
     # --- answers ---------------------------------------------------------------------------------
 
     def _answered(self) -> OnlineAnswer:
-        """Tell the scheduler how far the answer moved, and the user what it is now."""
+        """Tell the user what the answer is now, and the scheduler how far it moved."""
         connection = self._place.enter()
         log = self._given.log
         if self._read == self._parts:
-            answer, change = self._refining.exact(connection, log.elapsed_s), 0.0
+            answer = self._refining.exact(connection, log.elapsed_s)
         else:
-            answer, change = self._refining.answer(
-                connection, self._read, log.elapsed_s, self._part_s
-            )
+            answer = self._refining.answer(connection, self._read, log.elapsed_s, self._part_s)
         log.put(answer)
         self._told_s = time.monotonic()
-        parts, self._told_parts = self._read - self._told_parts, self._read
-        work_s = self._work_s()
-        core_s, self._told_work_s = (work_s - self._told_work_s) / parts, work_s
-        self._report(self._read, change, core_s, answer.error)
+        self._tell(answer.error)
         return answer
+
+    def _tell(self, error: float | None = None) -> None:
+        """Tell the scheduler how far the answer moved with each part since the last time."""
+        began_s = time.monotonic()
+        moves = self._refining.moves(self._place.enter(), self._told_parts, self._read)
+        self._tell_s = time.monotonic() - began_s
+        work_s = self._work_s()
+        core_s = (work_s - self._told_work_s) / len(moves)
+        self._told_parts, self._told_work_s = self._read, work_s
+        self._report(self._read, moves, core_s, error)
 
     def _is_enough(self, answer: OnlineAnswer) -> bool:
         wish = self._wish
@@ -285,6 +297,8 @@ class OnlineQuery(NativeQuery):
     def _failed(self, error: BaseException) -> None:
         newest = self._given.log.newest
         if self._is_out_of_time and isinstance(error, QueryCancelled) and newest is not None:
+            # It may have been reading what it could not estimate from.
+            self._given.log.is_whole = False
             self._put_out(newest)
             self._end(None)
         else:
@@ -305,9 +319,13 @@ class OnlineQuery(NativeQuery):
 
     def poll(self) -> None:
         within_s = self._wish.within_s
-        is_late = within_s is not None and self._given.log.elapsed_s >= within_s
+        log = self._given.log
+        is_late = within_s is not None and log.elapsed_s >= within_s
         statement = self._current
-        answered = self._given.log.newest is not None
+        answered = log.newest is not None
+        if is_late and self._is_whole and not answered:
+            self._end(self._wish.no_answer(log.reason))
+            return
         if is_late and answered and statement is not None and not self._settling:
             # What the statement has read so far is lost.
             self._is_out_of_time = True
@@ -323,7 +341,7 @@ class _Nowhere(ResultStream):
         pass
 
 
-def _nothing(part: int, change: float, core_s: float, error: float | None) -> None:
+def _nothing(part: int, moves: Sequence[float], core_s: float, error: float | None) -> None:
     pass
 
 

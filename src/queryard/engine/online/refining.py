@@ -13,12 +13,14 @@ import pyarrow as pa
 
 from queryard.estimate.online import FEW_FILES, FEW_ROWS, SampleKind, files_for
 from queryard.estimate.online import Sample as Read
-from queryard.results.online import Eta, Mark, OnlineAnswer, unlike_labels
+from queryard.results.online import Eta, Mark, OnlineAnswer
 from queryard.sql.catalog.quoting import identifier
 
 from ..instance import Connection
+from .course import moves
 from .evaluating import typed
 from .leaving_out import estimates
+from .measure import Measure, WrongMeasure
 from .wish import OnlineWish
 
 if TYPE_CHECKING:
@@ -27,9 +29,8 @@ if TYPE_CHECKING:
     from ..sampling import Sample
 
 PARTIALS = "queryard_partials"
-# So many groups are looked at, in the order of the answer, and so many to see how far it moves.
+# So many groups are looked at, in the order of the answer.
 MOST_GROUPS = 20_000
-MOST_MEASURED = 1_000
 
 # By the largest values of so many parts heavy tails are noticed; to look for them costs.
 TAILED_PARTS = 10
@@ -47,19 +48,11 @@ class Refining:
         self._sample = sample
         self._wish = wish
         self._is_filled = False
-        # The last estimates by group, for how far they move.
-        self._last: dict[tuple[Any, ...], list[float | None]] = {}
+        # The groups after so many parts, and the types of their columns.
+        self._gathered: tuple[int, pa.Table, Sequence[str]] | None = None
         self._newest_error: float | None = None
-        # Places of the estimated columns, and of those by which error and progress are told.
-        self._estimated = [
-            i for i, field in enumerate(plan.fields) if field.kind in ("estimated", "quantile")
-        ]
-        self._labels = unlike_labels([field.name for field in plan.fields])
-        wanted = {name.lower() for name in wish.columns}
-        named = [i for i in self._estimated if plan.fields[i].name.lower() in wanted]
-        self._measured = named or self._estimated
-        estimated = {plan.fields[i].name.lower() for i in self._estimated}
-        self._unknown = [name for name in wish.columns if name.lower() not in estimated]
+        self._measure = Measure(plan.fields, wish)
+        self._estimated, self._labels = self._measure.estimated, self._measure.labels
 
     def begin_at(self, place: int) -> None:
         """Go round the sample from a place on."""
@@ -123,21 +116,22 @@ class Refining:
 
     def answer(
         self, connection: Connection, read: int, elapsed_s: float, part_s: float
-    ) -> tuple[OnlineAnswer, float]:
-        """What the parts that were read say of all, and how far that is from the last answer."""
+    ) -> OnlineAnswer:
+        """What the parts that were read say of all."""
         # The planner is there already: it made the plan.
         from queryard.sql.online import online_rows
 
         plan = self._plan
-        gathered, types = connection.table(plan.gathered_sql(PARTIALS))
+        gathered, types = self._groups(connection, read)
         parts = {part.number: float(part.rows) for part in self._sample.parts[:read]}
         found = estimates(plan, gathered, parts, self._sample.total_rows, FEW_ROWS)
         seen = self._seen(read)
         told = online_rows(
             plan, found.slice(0, MOST_GROUPS).to_pylist(), seen, self._wish.confidence
         )
-        error = self._newest_error = self._error(told.rows)
-        answer = OnlineAnswer(
+        unseen = self._measure.unseen(gathered)
+        error = self._newest_error = None if unseen else self._error(told.rows)
+        return OnlineAnswer(
             self._shown(found, told),
             tuple(
                 "DOUBLE" if field.kind == "quantile" else types[BEFORE + i]
@@ -153,9 +147,26 @@ class Refining:
             tuple(self._mark(row) for row in told.rows),
             self._eta(error, seen, part_s, read),
             self._sample.kind,
-            self._notes(told, found.num_rows),
+            self._notes(told, found.num_rows, unseen),
         )
-        return answer, self._change(told.rows)
+
+    def check_groups(self, connection: Connection, read: int) -> None:
+        """All parts were read: a wanted group that was in none of them is not there."""
+        gathered, _ = self._groups(connection, read)
+        if unseen := self._measure.unseen(gathered):
+            raise WrongMeasure(unseen)
+
+    def moves(self, connection: Connection, before: int, read: int) -> list[float]:
+        """How far the answer moved with each of the parts that were read after some."""
+        gathered, _ = self._groups(connection, read)
+        parts = [(part.number, float(part.rows)) for part in self._sample.parts[:read]]
+        return moves(self._plan, gathered, parts, self._sample.total_rows, before, self._measure)
+
+    def _groups(self, connection: Connection, read: int) -> tuple[pa.Table, Sequence[str]]:
+        """The groups of the parts that were read, gathered once."""
+        if self._gathered is None or self._gathered[0] != read:
+            self._gathered = read, *connection.table(self._plan.gathered_sql(PARTIALS))
+        return self._gathered[1:]
 
     def _shown(self, found: pa.Table, told: OnlineRows) -> pa.Table:
         """The rows that are shown, in the types of the exact answer; a quantile is a DOUBLE."""
@@ -177,30 +188,14 @@ class Refining:
         rows = sum(part.rows for part in parts[:read])
         return Read(read, len(parts), rows, self._sample.total_rows, kind)
 
-    def _change(self, rows: Sequence[OnlineRow]) -> float:
-        """The mean relative change of all measured values; a new group moves by its whole value."""
-        keys = [i for i, field in enumerate(self._plan.fields) if field.kind == "key"]
-        now = {
-            tuple(str(row.values[key]) for key in keys): [row.values[i] for i in self._measured]
-            for row in rows[:MOST_MEASURED]
-        }
-        moved = []
-        for key, values in now.items():
-            before = self._last.get(key, [None] * len(values))
-            for new, old in zip(values, before, strict=True):
-                if new is not None:
-                    moved.append(min(1.0, abs(new - (old or 0.0)) / (abs(new) or 1.0)))
-        self._last = now
-        return sum(moved) / len(moved) if moved else 0.0
-
     def _error(self, rows: Sequence[OnlineRow]) -> float | None:
         """The largest relative half-width; None where there is none, or one cannot be given.
 
         Groups of a few rows and sums that are 0 so far have no interval and do not count.
         """
         largest: float | None = None
-        for row in rows:
-            for place in self._measured:
+        for row in (row for row in rows if self._measure.counts(row.values)):
+            for place in self._measure.places:
                 found = row.estimates[place]
                 if found is None or found.value is None or found.note in PASSED_OVER:
                     continue
@@ -234,12 +229,10 @@ class Refining:
         files = files_for(error, seen, wanted, self._wish.confidence)
         return Eta(part_s * (files - read), exact_s)
 
-    def _notes(self, told: OnlineRows, groups: int) -> tuple[str, ...]:
+    def _notes(self, told: OnlineRows, groups: int, unseen: str) -> tuple[str, ...]:
         notes = []
-        if self._unknown:
-            unknown = ", ".join(map(repr, self._unknown))
-            valid = ", ".join(self._plan.fields[i].name for i in self._estimated)
-            notes.append(f"columns: nothing is estimated in {unknown} (estimated: {valid})")
+        if unseen:
+            notes.append(unseen)
         if self._plan.keys:
             notes.append(f"a group not seen yet has fewer than about {told.hidden:,.0f} rows")
         if "heavy tail" in told.notes:

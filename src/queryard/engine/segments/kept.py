@@ -56,10 +56,12 @@ class Kept:
         with self._lock:
             return len(self._files)
 
-    def count_of(self, keys: Iterable[Hashable]) -> int:
-        """How many of these have a file."""
+    def count_of(self, keys: Iterable[Hashable], columns: Iterable[str] = ()) -> int:
+        """How many of these have a file with these columns."""
+        wanted = frozenset(columns)
         with self._lock:
-            return sum(key in self._files for key in keys)
+            files = (self._files.get(key) for key in keys)
+            return sum(file is not None and file.columns >= wanted for file in files)
 
     def leased(self, key: Hashable, columns: Iterable[str] = ()) -> KeptFile | None:
         """The file of a key, if it has these columns; `release` it afterwards."""

@@ -11,9 +11,10 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -41,6 +42,8 @@ from .text import Stop, rows_of
 
 # How often a reader that waits for another looks whether it is cancelled.
 _LOOK_S = 0.05
+# Of so many tables, the last ones, costs outlive a session.
+_COSTS_KEPT = 1_000
 
 _stores: weakref.WeakSet[SegmentStore] = weakref.WeakSet()
 _instances_of_parents: list[duckdb.DuckDBPyConnection | None] = []
@@ -86,6 +89,7 @@ class SegmentStore:
         self._lock = threading.Lock()
         self._making: dict[Hashable, _Making] = {}
         self._costs: dict[str, SharingCosts] = {}
+        self._recalled: dict[str, Any] = {}
         self._versions: dict[str, str] = {}
         self._maker = Maker(self._places)
         self._closed = False
@@ -168,9 +172,9 @@ class SegmentStore:
             self._kept.release(file)
         return file is not None
 
-    def keeps_most(self, segments: Segments) -> bool:
-        """Whether some columns are kept of at least half of the segments."""
-        return 2 * self._kept.count_of(map(key_of, segments)) >= len(segments)
+    def share_kept(self, segments: Segments, columns: Iterable[str] = ()) -> float:
+        """Of how large a part of the segments all of these columns are kept."""
+        return self._kept.count_of(map(key_of, segments), columns) / max(1, len(segments))
 
     # ------------------------------------------------------------------ what is known, and the end
 
@@ -178,6 +182,40 @@ class SegmentStore:
         """What making and riding took so far, per byte, column and row of the table."""
         with self._lock:
             return self._costs_of(table)
+
+    def scanned(
+        self, table: str, size_bytes: float, rows: float, columns: Collection[str], seconds: float
+    ) -> None:
+        """A query has read these columns of a table, by its key, without this store."""
+        with self._lock:
+            if (costs := self._costs.get(table)) is not None:
+                costs.saw_scan(size_bytes, rows, columns, seconds)
+
+    def learnt(self) -> dict[str, Any]:
+        """What was learnt of the costs of tables, as plain data by their keys."""
+        with self._lock:
+            mine = {key: costs.to_state() for key, costs in self._costs.items()}
+            return dict(list({**self._recalled, **mine}.items())[-_COSTS_KEPT:])
+
+    def recall(self, learnt: Mapping[str, Any]) -> None:
+        """Go on from the costs that earlier sessions have learnt, where nothing is known yet."""
+        with self._lock:
+            self._recalled = dict(learnt)
+            for key, costs in self._costs.items():
+                if not (costs.makes or costs.scans or costs.rides):
+                    costs.take_state(learnt.get(key))
+
+    def learn_anew(self) -> Callable[[], None]:
+        """Forget what was learnt of costs; what it returns gives that back."""
+        with self._lock:
+            before = self._costs, self._recalled
+            self._costs, self._recalled = {}, {}
+
+        def give_back() -> None:
+            with self._lock:
+                self._costs, self._recalled = before
+
+        return give_back
 
     @property
     def used_bytes(self) -> tuple[int, int]:
@@ -309,6 +347,7 @@ class SegmentStore:
             ):
                 kind = f"{kind}.gz"
             found = self._costs[table.key] = SharingCosts.of(kind)
+            found.take_state(self._recalled.get(table.key))
         return found
 
 

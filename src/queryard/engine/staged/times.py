@@ -30,6 +30,7 @@ def task_seconds(plan: StagedPlan) -> dict[str, tuple[float, float | None]]:
 def planned_query(plan: StagedPlan) -> PlannedQuery:
     """What a staged plan expects of its jobs, to be corrected as its tasks end."""
     seconds, sizes = task_seconds(plan), planned_sizes(plan)
+    usual = TaskTimes()
     jobs = {}
     for job in plan.jobs:
         read: dict[str, float] = {}
@@ -39,7 +40,14 @@ def planned_query(plan: StagedPlan) -> PlannedQuery:
         tables = sum(table.bytes for table in job.tables)
         map_s, reduce_s = seconds[job.name]
         jobs[job.name] = PlannedJob(
-            tables, read, job.bytes_expected, map_s, reduce_s, sizes[job.name]
+            tables,
+            read,
+            job.bytes_expected,
+            map_s,
+            reduce_s,
+            sizes[job.name],
+            usual.fixed_seconds(sizes[job.name]),
+            job.most_bytes,
         )
     return PlannedQuery(jobs)
 

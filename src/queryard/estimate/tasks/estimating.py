@@ -13,7 +13,7 @@ Riders of one read tell what they have left, and nothing of the time of a task a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
@@ -121,6 +121,16 @@ class TaskEstimates:
             events += self._estimate(now, job_id, job)
         return events
 
+    def doubts(self, query: Query, plan: PlannedQuery) -> dict[str, float]:
+        """How doubtful the work of each job of a planned query is: squared errors of logarithms."""
+        found = {}
+        for spec in query.jobs:
+            class_name, job = class_of(query, spec), plan.jobs[spec.name]
+            doubt = self._times.doubt(class_name, self._times.timed(class_name, job))
+            if doubt is not None:
+                found[spec.name] = doubt
+        return found
+
     def ended(self, now: float, launch: Launch, report: Report) -> list[EstimateChanged]:
         """A launch has ended well."""
         if len(launch.tasks) > 1 or report.rider_bytes is not None:
@@ -192,11 +202,18 @@ class TaskEstimates:
             self._classes[job.asked.class_name].pop(job_id, None)
             self._predictor.forget(job_id)
 
-    def learn_anew(self, predictor: Predictor) -> None:
-        """Forget what ended tasks have taught, in favour of a predictor that knows nothing."""
-        self._predictor = predictor
-        self._times = StagedTimes()
-        self._ended.clear()
+    def learn_anew(self, predictor: Predictor) -> Callable[[], None]:
+        """Forget what ended tasks have taught, in favour of a predictor that knows nothing.
+
+        What it returns gives back what was forgotten, in the place of what was learnt since.
+        """
+        before = self._predictor, self._times, self._ended
+        self._predictor, self._times, self._ended = predictor, StagedTimes(), {}
+
+        def give_back() -> None:
+            self._predictor, self._times, self._ended = before
+
+        return give_back
 
     def learnt(self) -> dict[str, Any]:
         """What ended phases have taught of jobs with a plan, as plain data."""

@@ -18,7 +18,8 @@ class PlannedJob(NamedTuple):
     """One job: the bytes of tables and of other jobs that its maps read, what it leaves, seconds.
 
     `map_s` and `reduce_s` are of a mean task; None where it has no reduces. With `sizes`, they are
-    renewed by what was learnt from other jobs.
+    renewed by what was learnt from other jobs. `fixed_s` is what a task takes that reads nothing;
+    `most_bytes` is the most that the job can leave, whatever it reads.
     """
 
     table_bytes: float
@@ -27,6 +28,8 @@ class PlannedJob(NamedTuple):
     map_s: float
     reduce_s: float | None
     sizes: JobSizes | None = None
+    fixed_s: float = 0.0
+    most_bytes: float = math.inf
 
 
 @dataclass(slots=True)
@@ -41,6 +44,11 @@ class PlannedQuery:
     >>> query.took("a", "map", 50.0)
     >>> round(query.seconds("b", "map"))
     28
+    >>> groups = PlannedJob(0.0, {"a": 10.0}, 5.0, 1.0, None, fixed_s=0.5, most_bytes=10.0)
+    >>> query = PlannedQuery({"a": scan, "b": groups, "c": scan._replace(read_bytes={"b": 5.0})})
+    >>> query.finished("a", 400.0)
+    >>> query.seconds("b", "map"), query.size_factor("c") < 1.1  # no start takes longer
+    (20.5, True)
     """
 
     jobs: Mapping[str, PlannedJob]
@@ -71,10 +79,11 @@ class PlannedQuery:
         return real / planned
 
     def _left_factor(self, job: str) -> float:
-        left = self._left.get(job)
+        left, plan = self._left.get(job), self.jobs[job]
+        planned = max(plan.left_bytes, 1.0)
         if left is None:
-            return self.size_factor(job)
-        return left / max(self.jobs[job].left_bytes, 1.0)
+            return min(self.size_factor(job), max(plan.most_bytes / planned, 1.0))
+        return left / planned
 
     def seconds(self, job: str, kind: Kind) -> float | None:
         """What a task is expected to take: as planned, for its real input, at the pace so far."""
@@ -82,7 +91,9 @@ class PlannedQuery:
         if planned_s is None:
             return None
         pace = math.exp(self._log / (self._tasks + DOUBT))
-        return planned_s * max(self.size_factor(job), MOST_SHRINKAGE) * pace
+        fixed_s = min(self.jobs[job].fixed_s, planned_s)
+        scaled_s = fixed_s + (planned_s - fixed_s) * self.size_factor(job)
+        return max(scaled_s, planned_s * MOST_SHRINKAGE) * pace
 
     def _planned_s(self, job: str, kind: Kind) -> float | None:
         plan = self.jobs[job]

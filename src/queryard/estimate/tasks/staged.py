@@ -54,7 +54,28 @@ class StagedTimes:
             return job
         map_s = self._seconds(class_name, MAP, sizes)
         reduce_s = None if sizes.reduce is None else self._seconds(class_name, REDUCE, sizes)
-        return job._replace(map_s=map_s, reduce_s=reduce_s)
+        fixed_s = self._model.fixed_seconds(sizes)
+        return job._replace(map_s=map_s, reduce_s=reduce_s, fixed_s=fixed_s)
+
+    def doubt(self, class_name: str, job: PlannedJob) -> float | None:
+        """The expected squared error of the logarithm of what all tasks of a job take.
+
+        By how the model has done for such tasks, and by how paces of its template differ. Errors of
+        both phases run the same way.
+        """
+        if job.sizes is None:
+            return None
+        phases = [(MAP, job.sizes.map.tasks * job.map_s)]
+        if job.sizes.reduce is not None:
+            phases.append((REDUCE, job.sizes.reduce.tasks * (job.reduce_s or 0.0)))
+        total_s = sum(seconds for _, seconds in phases)
+        if total_s <= 0:
+            return None
+        deviations = (
+            seconds * math.sqrt(self._doubt_of(class_name, kind, job.sizes))
+            for kind, seconds in phases
+        )
+        return (sum(deviations) / total_s) ** 2
 
     def learn(self, class_name: str, kind: Kind, sizes: JobSizes, seconds: float) -> None:
         """All tasks of a phase have ended, in so many seconds in the mean."""
@@ -69,9 +90,19 @@ class StagedTimes:
         self._model.learn(sizes, kind, seconds)
 
     def _seconds(self, class_name: str, kind: Kind, sizes: JobSizes) -> float:
-        paces = [
+        paces = self._paces(class_name, kind)
+        pace = math.exp(sum(paces) / (len(paces) + DOUBT))
+        return pace * self._model.task_seconds(sizes, kind)
+
+    def _doubt_of(self, class_name: str, kind: Kind, sizes: JobSizes) -> float:
+        """The model's own counts like so many paces as differ by that much."""
+        paces = self._paces(class_name, kind)
+        mean = sum(paces) / (len(paces) + DOUBT)
+        errors = sum((pace - mean) ** 2 for pace in paces)
+        return (DOUBT * self._model.doubt(sizes, kind) + errors) / (len(paces) + DOUBT)
+
+    def _paces(self, class_name: str, kind: Kind) -> list[float]:
+        return [
             math.log(seconds / self._model.task_seconds(of_past, kind))
             for of_past, seconds in self._latest.get((class_name, kind), ())
         ]
-        pace = math.exp(sum(paces) / (len(paces) + DOUBT))
-        return pace * self._model.task_seconds(sizes, kind)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from queryard.core.state import State
@@ -93,17 +93,24 @@ class Chooser:
         self._selector.settings = portfolio.settings
         return portfolio.settings.candidates[self.current]
 
-    def forget(self) -> None:
+    def forget(self) -> Callable[[], None]:
         """Forget what forecasts were worth, what was decided for which queue, and what is usual.
 
-        What decisions cost is known as before, and the policy in force stays.
+        What decisions cost is known as before, and the policy in force stays. What it returns gives
+        back what was forgotten, in the place of what was learnt since.
         """
-        self._reflection.forget()
-        self._memory.forget()
-        self._selector.usual.clear()
-        self._behind.clear()
-        self._pace = Pace()
+        selector = self._selector
+        parts = self._reflection.forget(), self._memory.forget()
+        before = selector.usual, self._behind, self._pace
+        selector.usual, self._behind, self._pace = {}, {}, Pace()
         self._unchecked = False
+
+        def give_back() -> None:
+            for part in parts:
+                part()
+            selector.usual, self._behind, self._pace = before
+
+        return give_back
 
     # --- looking ---------------------------------------------------------------------------------
 

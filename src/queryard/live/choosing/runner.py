@@ -127,10 +127,19 @@ class Choosing:
             self.portfolio = portfolio
             choose(self._chooser.follow(portfolio))
 
-    def forget(self) -> None:
-        """Forget what was learnt from queries and decisions; decisions go on being told."""
+    def forget(self) -> Callable[[], None]:
+        """Forget what was learnt from queries and decisions; decisions go on being told.
+
+        What it returns gives back what was forgotten.
+        """
         with self._changed:
-            self._chooser.forget()
+            forgotten = self._chooser.forget()
+
+        def give_back() -> None:
+            with self._changed:
+                forgotten()
+
+        return give_back
 
     def decisions(self, limit: int, ahead_s: float) -> list[dict[str, Any]]:
         """The last ones as plain data, the latest first."""
@@ -299,6 +308,9 @@ class Choosing:
             # Within the lock: no choice is made once this is closed.
             if choice is not None and not self._closed:
                 self._choose(choice)
+        if not found.vectors:
+            # The worker itself may be at fault, by a lack of memory for example.
+            self._beside_cpu_s += self._end_worker() or 0.0
 
     def _used_s(self, answer: Answer) -> float:
         """What the worker has used since it was last heard of."""
@@ -324,16 +336,10 @@ class Choosing:
     def _fail(self, question: Question | None, why: str) -> None:
         """A worker is of no use any more: end it. The next question starts another one."""
         began_s = self._starting_s if question is None else question.asked_s
-        with self._changed:
-            worker, self._worker = self._worker, None
-        cpu_s = None if worker is None else self._unseen_s(worker)
+        cpu_s = self._end_worker()
         if cpu_s is None:  # it is no more than the time that has passed
             cpu_s = self._now() - began_s
         self._beside_cpu_s += cpu_s
-        self._seen_cpu_s = 0.0
-        self._starting_s = math.inf
-        if worker is not None:
-            worker.kill()
         with self._changed:
             cpu_s += self._own()
             if question is not None:
@@ -341,6 +347,17 @@ class Choosing:
                 return
             self._chooser.not_started(why, self._now(), cpu_s)
         self._failed(WorkerNotStarted(f"portfolio: {why}"))
+
+    def _end_worker(self) -> float | None:
+        """What it has used since it was last heard of; None where that cannot be seen."""
+        with self._changed:
+            worker, self._worker = self._worker, None
+        used_s = None if worker is None else self._unseen_s(worker)
+        self._seen_cpu_s = 0.0
+        self._starting_s = math.inf
+        if worker is not None:
+            worker.kill()
+        return used_s
 
     def _own(self) -> float:
         """What this process has used for decisions since it was last asked."""

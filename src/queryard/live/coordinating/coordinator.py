@@ -43,6 +43,7 @@ from ..request import QueryRequest
 from ..sharing import Choice
 from ..work.base import Outlined
 from . import glancing
+from .attempts import Attempts
 from .ending import Ending
 from .intake import Intake
 from .ledger import Ledger
@@ -73,7 +74,8 @@ class Coordinator:
         self._guarantee_unmet = False
         self._most_nodes = 0
         self._resizes = 0
-        self._running = running = RunningQueries(self._ledger)
+        self._attempts = attempts = Attempts(self._ledger)
+        self._running = running = RunningQueries(self._ledger, attempts)
         self._ending = ending = Ending(self._ledger)
         self._intake = intake = Intake(self._ledger, running, ending)
         self._takes: dict[type, Callable[[Any], None]] = {
@@ -98,17 +100,20 @@ class Coordinator:
             told.LaunchFailed: running.launch_failed,
             ev.TaskFinished: running.task_finished,
             ev.WidthChanged: running.width_changed,
+            ev.LeaseEnded: attempts.lease_ended,
             ev.NodeJoined: self._joined,
             ev.NodeLost: self._lost,
+            ev.NodeSilent: attempts.silent,
+            inputs.Rested: lambda _: attempts.call_back(),
             inputs.Cancel: ending.cancel,
             inputs.Release: ending.release,
             inputs.TimeLimitReached: ending.time_limit_reached,
+            inputs.WithinReached: ending.within_reached,
             inputs.HandedOver: ending.handed_over,
             inputs.Close: ending.close,
             inputs.ChoosePolicy: self._choose,
             inputs.Pause: self._pause,
             inputs.Resume: self._resume,
-            inputs.LearnAnew: lambda _: self._ledger.learn_anew(),
             inputs.Recalled: lambda given: self._ledger.recall(given.learnt),
             told.WorkerFailed: self._worker_failed,
         }
@@ -139,6 +144,8 @@ class Coordinator:
             ledger.events = []
             for command in self.kernel.handle(*events):
                 self._execute(command)
+            if ledger.spreads and not self.kernel.state.total_slots:
+                self._attempts.call_back()
             self._intake.resume()
         if ledger.spreads:
             self._follow_cluster()
@@ -194,10 +201,12 @@ class Coordinator:
 
     def _joined(self, given: ev.NodeJoined) -> None:
         self._ledger.places.joined(given.node)
+        self._ledger.health.joined(given.node.id)
         self._ledger.tell(given)
 
     def _lost(self, given: ev.NodeLost) -> None:
         self._ledger.places.lost(given.node)
+        self._ledger.health.lost(given.node)
         self._ledger.tell(given)
 
     def _choose(self, given: inputs.ChoosePolicy) -> None:
@@ -266,6 +275,10 @@ class Coordinator:
         """What the tasks of a staged query of some class would be expected to take."""
         return self._ledger.tasks.fork().submitted(self._ledger.now, query, plan)
 
+    def task_doubts(self, query: Query, plan: PlannedQuery) -> dict[str, float]:
+        """How doubtful that is, by job: squared errors of the logarithms of its work."""
+        return self._ledger.tasks.doubts(query, plan)
+
     def choice(self, request: QueryRequest) -> Choice:
         """The plan that would be chosen now for a query that leaves it open."""
         ledger = self._ledger
@@ -285,13 +298,17 @@ class Coordinator:
 
     def awaits(self, given: Input) -> bool:
         """Whether what a timer will post still concerns a query, or no query at all."""
-        if isinstance(given, inputs.TimeLimitReached | inputs.ChoosePlan):
+        if isinstance(given, inputs.TimeLimitReached | inputs.WithinReached | inputs.ChoosePlan):
             return given.query in self._ledger.entries
         return not isinstance(given, inputs.TurnOverdue) or self._intake.turns.waits(given.token)
 
     def wait_for_turns(self, most_s: float) -> None:
         """How long queries wait for their turns at databases from now on."""
         self._intake.turns.wait_s = most_s
+
+    def learn_anew(self) -> Callable[[], None]:
+        """Forget what ended queries have taught of widths and tasks; what it returns undoes it."""
+        return self._ledger.learn_anew()
 
     def connection_work_s(self, client: ClientPort) -> float:
         """Core-seconds before a client's own connection is free."""

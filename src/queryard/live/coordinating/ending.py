@@ -41,6 +41,25 @@ class Ending:
         limit = entry.request.time_limit
         self._stop(entry, QueryTimedOut(f"the query ran into its time limit of {limit}{where}"))
 
+    def within_reached(self, given: inputs.WithinReached) -> None:
+        entry = self._ledger.entries.get(given.query)
+        if entry is not None:
+            self.end_if_late(entry)
+
+    def end_if_late(self, entry: Entry) -> bool:
+        """End an online query that runs exactly once its time is over: it has no answer by then.
+
+        One that estimates ends itself, with the answer that is there or with its first.
+        """
+        online = entry.request.online
+        if online is None or online.wish.within_s is None or online.log.newest is not None:
+            return False
+        reason = next(iter(entry.reasons), online.log.reason)
+        if not reason or self._ledger.now < entry.submitted_s + online.wish.within_s:
+            return False
+        self._stop(entry, online.wish.no_answer(reason))
+        return True
+
     def _stop(self, entry: Entry, error: BaseException) -> None:
         if entry.done or entry.error is not None:
             return
@@ -121,6 +140,7 @@ class Ending:
 
     def drop(self, entry: Entry, error: BaseException | None) -> None:
         del self._ledger.entries[entry.id]
+        self._ledger.health.forget(entry.id)
         entry.error = error
         entry.ended_s = self._ledger.now
         work = entry.work

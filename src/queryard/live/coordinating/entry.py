@@ -60,6 +60,8 @@ class Entry:
         self.done = False
         # After its failure, run it again with this much memory.
         self.again_bytes: int | None = None
+        # It has failed at a node of a cluster and is to run at another one: its error there.
+        self.elsewhere = ""
         # Whether its reader is behind, and how many slots its plan can use.
         self.behind = False
         self.width: int | None = None

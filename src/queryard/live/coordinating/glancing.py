@@ -148,7 +148,8 @@ def cluster(ledger: Ledger, now_s: float) -> ClusterView:
                 since_s=node.since_s,
                 running=tuple(running[node.id]),
                 cached=cached.get(node.id, {}),
-                silent=node.silent,
+                silent=node.silent and (ledger.health.is_silent(node.id) or not ledger.spreads),
+                resting=ledger.health.resting(node.id, ledger.now),
             )
             for node in state.nodes.values()
         ),

@@ -89,6 +89,9 @@ class Intake:
         if request.time_limit_s is not None:
             at_s = self._ledger.now + request.time_limit_s
             self._ledger.do(out.SetTimer(at_s, inputs.TimeLimitReached(entry.id)))
+        if request.online is not None and request.online.wish.within_s is not None:
+            at_s = self._ledger.now + request.online.wish.within_s
+            self._ledger.do(out.SetTimer(at_s, inputs.WithinReached(entry.id)))
         queue = self._queues.get(client.id)
         if client.needs_own(request) or (queue is not None and queue.concerns(entry)):
             self._enqueue(entry)
@@ -208,6 +211,8 @@ class Intake:
                 self._ledger.do(out.StartOnline(entry.id, request, memory_bytes, settings))
                 return False
             entry.reasons = (reason,)
+            if self._ending.end_if_late(entry):
+                return False
         elif request.plan == "staged":
             reason = entry.client.not_staged(request)
             if reason is None:
@@ -324,6 +329,8 @@ class Intake:
             entry.request = entry.request.chosen(Choice("native", why))
         else:
             entry.reasons = (given.reason,)
+            if self._ending.end_if_late(entry):
+                return
         if entry.client.needs_own(entry.request):
             self._enqueue(entry)
         else:

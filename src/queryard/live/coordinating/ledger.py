@@ -6,8 +6,7 @@ instant are handled.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from queryard.core import events as ev
@@ -26,10 +25,11 @@ from ..admission.memory import QUERY_SHARE, Reservations
 from ..admission.readers import SlowReaders
 from ..effects import Effect
 from ..estimates.widths import Widths
-from ..sharing import ScanChoices
+from ..sharing import ScanChoices, TextScan
 from ..work.base import Moved, Work
 from ..work.native import SharedExecutions
 from .entry import Entry
+from .health import NodeHealth
 from .keys import Keys
 from .places import SplitPlaces, split_of
 
@@ -53,6 +53,7 @@ class Ledger:
         self.kernel = kernel
         self.spreads = spreads
         self.places = SplitPlaces()
+        self.health = NodeHealth(kernel.state)
         self.gate = gate
         self.reservations = reservations
         self.readers = SlowReaders(reservations.pool_bytes)
@@ -95,10 +96,19 @@ class Ledger:
         """Collect events for the kernel."""
         self.events.extend(events)
 
-    def learn_anew(self) -> None:
-        """Forget what ended queries have taught of widths and of staged tasks."""
-        self.tasks.learn_anew(make_predictor(TASK_PREDICTOR))
-        self.widths = Widths()
+    def learn_anew(self) -> Callable[[], None]:
+        """Forget what ended queries have taught of widths and of staged tasks.
+
+        What it returns gives back what was forgotten, in the place of what was learnt since.
+        """
+        tasks = self.tasks.learn_anew(make_predictor(TASK_PREDICTOR))
+        widths, self.widths = self.widths, Widths()
+
+        def give_back() -> None:
+            tasks()
+            self.widths = widths
+
+        return give_back
 
     def learnt(self) -> dict[str, dict[str, Any]]:
         """What ended queries have taught of widths and of staged tasks, by the model's name."""
@@ -111,14 +121,14 @@ class Ledger:
         if "widths" in learnt:
             self.widths.recall(learnt["widths"])
 
-    def riding(self) -> Counter[str]:
-        """How many active queries are on shared scans, by table."""
-        return Counter(
-            scan.table
-            for entry in self.entries.values()
-            if entry.request.plan == "staged"
-            for scan in entry.request.scans
-        )
+    def riding(self) -> dict[str, list[TextScan]]:
+        """The scans of active queries that share them, by table."""
+        found: dict[str, list[TextScan]] = {}
+        for entry in self.entries.values():
+            if entry.request.plan == "staged":
+                for scan in entry.request.scans:
+                    found.setdefault(scan.table, []).append(scan)
+        return found
 
     def tell_tables(self, work: Work) -> None:
         """Tell the kernel of tables that are scanned for the first time, or have changed.

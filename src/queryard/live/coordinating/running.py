@@ -11,6 +11,7 @@ from queryard.estimate.tasks.estimating import Report
 from .. import effects as out
 from .. import inputs
 from ..estimates.refinement import WORTH_PLANNING_S, WORTH_TELLING, revised_work
+from .attempts import Attempts
 from .entry import Entry
 from .ledger import Ledger
 
@@ -18,8 +19,9 @@ from .ledger import Ledger
 class RunningQueries:
     """Handles what the backend, the estimator and readers report of queries in the kernel."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, attempts: Attempts) -> None:
         self._ledger = ledger
+        self._attempts = attempts
 
     def began(self, query: str, node: str = "") -> None:
         """A slot was granted to a query; all queries that share its execution begin with it.
@@ -27,6 +29,8 @@ class RunningQueries:
         One that runs under leases runs on the node from now on.
         """
         entry = self._ledger.entries.get(query)
+        if entry is not None:
+            entry.elsewhere = ""
         if entry is not None and entry.run is not None and node and self._ledger.spreads:
             entry.run.speed = self._ledger.kernel.state.nodes[node].spec.map_speed
         if entry is not None and entry.work is not None:
@@ -110,8 +114,12 @@ class RunningQueries:
         if run is None:
             self._online_ended(given)
             return
-        self._ledger.runs.over(run)
         again = given.error is not None and run.needs_more(given.error, given.rows_out)
+        if given.node:
+            given = given._replace(error=self._attempts.run_ended(given, again))
+            if (first := self._ledger.entries.get(run.name)) is not None and first.elsewhere:
+                return
+        self._ledger.runs.over(run)
         for query in list(run.queries):
             entry = self._ledger.entries.get(query)
             if entry is None or entry.run is not run or entry.error is not None:
@@ -141,6 +149,7 @@ class RunningQueries:
         launch = self._ledger.kernel.state.running.get(event.launch)
         self._ledger.tell(event)
         if launch is not None:
+            self._attempts.task_succeeded(launch)
             node = self._ledger.kernel.state.nodes.get(launch.node)
             speed = 1.0 if node is None else node.spec.map_speed
             report = Report(event.output_bytes, speed=speed, rider_bytes=event.rider_bytes)
@@ -151,10 +160,12 @@ class RunningQueries:
         retry: ev.Retry = "count"
         is_beaten = given.launch in self._ledger.kernel.state.beaten
         if entry is not None and entry.work is not None and not is_beaten:
+            retry = entry.work.on_failure(given.error)
+            if retry == "elsewhere":
+                given, retry = self._attempts.task_failed(given)
             if not isinstance(given.error, QueryCancelled):
                 # Tasks that are killed because another failed are not what the query failed of.
                 entry.failure = given.error
-            retry = entry.work.on_failure(given.error)
             most_bytes = self._ledger.most_bytes(entry)
             if entry.work.needs_more(given.error, most_bytes) and entry.error is None:
                 # Its memory was a guess, and too little: DuckDB runs it, with the usual memory.

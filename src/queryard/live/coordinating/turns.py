@@ -14,7 +14,7 @@ Wants = Mapping[str, bool]
 """Databases, and whether they may be written."""
 
 
-class _Wish(NamedTuple):
+class _Claim(NamedTuple):
     owner: Hashable
     wants: Wants
 
@@ -34,28 +34,28 @@ class Turns:
 
     def __init__(self) -> None:
         self._held: dict[str, dict[Hashable, bool]] = {}
-        self._waiting: dict[Hashable, _Wish] = {}
+        self._waiting: dict[Hashable, _Claim] = {}
 
     def ask(self, token: Hashable, owner: Hashable, wants: Wants) -> bool:
         """Whether an owner has its turn at all of these now; else it waits under its token."""
-        wish = _Wish(owner, self._missing(owner, wants))
-        if self._may_have(wish, self._waiting.values()):
-            self._take(wish)
+        claim = _Claim(owner, self._missing(owner, wants))
+        if self._may_have(claim, self._waiting.values()):
+            self._take(claim)
             return True
-        self._waiting[token] = wish
+        self._waiting[token] = claim
         return False
 
     def next(self) -> list[Hashable]:
         """The tokens of those that have their turn from now on, in order of arrival."""
         granted: list[Hashable] = []
-        earlier: list[_Wish] = []
-        for token, wish in list(self._waiting.items()):
-            if self._may_have(wish, earlier):
-                self._take(wish)
+        earlier: list[_Claim] = []
+        for token, claim in list(self._waiting.items()):
+            if self._may_have(claim, earlier):
+                self._take(claim)
                 del self._waiting[token]
                 granted.append(token)
             else:
-                earlier.append(wish)
+                earlier.append(claim)
         return granted
 
     def withdraw(self, token: Hashable) -> bool:
@@ -78,7 +78,7 @@ class Turns:
     def locked(self, token: Hashable) -> bool:
         """Whether one that waits, and those that it waits for, wait for each other."""
         first = self._waiting[token]
-        waits = {wish.owner: wish for wish in self._waiting.values()}
+        waits = {claim.owner: claim for claim in self._waiting.values()}
         seen: set[Hashable] = set()
         ahead = list(self._in_the_way(first))
         while ahead:
@@ -92,11 +92,13 @@ class Turns:
 
     def waits_for(self, token: Hashable) -> str:
         """A database that is in use by others; empty if it does not wait."""
-        wish = self._waiting.get(token)
-        if wish is None:
+        claim = self._waiting.get(token)
+        if claim is None:
             return ""
-        taken = [key for key, writes in wish.wants.items() if self._others(key, wish.owner, writes)]
-        return (taken or list(wish.wants))[0]
+        taken = [
+            key for key, writes in claim.wants.items() if self._others(key, claim.owner, writes)
+        ]
+        return (taken or list(claim.wants))[0]
 
     @property
     def empty(self) -> bool:
@@ -111,25 +113,25 @@ class Turns:
 
         return {key: writes for key, writes in wants.items() if not has(key, writes)}
 
-    def _may_have(self, wish: _Wish, earlier: Iterable[_Wish]) -> bool:
-        if next(self._in_the_way(wish), None) is not None:
+    def _may_have(self, claim: _Claim, earlier: Iterable[_Claim]) -> bool:
+        if next(self._in_the_way(claim), None) is not None:
             return False
         # One that holds something goes first: those that wait may be waiting for it.
-        if any(wish.owner in holders for holders in self._held.values()):
+        if any(claim.owner in holders for holders in self._held.values()):
             return True
-        return not any(_collide(wish.wants, other.wants) for other in earlier)
+        return not any(_collide(claim.wants, other.wants) for other in earlier)
 
-    def _in_the_way(self, wish: _Wish) -> Iterator[Hashable]:
-        for key, writes in wish.wants.items():
-            yield from self._others(key, wish.owner, writes)
+    def _in_the_way(self, claim: _Claim) -> Iterator[Hashable]:
+        for key, writes in claim.wants.items():
+            yield from self._others(key, claim.owner, writes)
 
     def _others(self, key: str, owner: Hashable, writes: bool) -> list[Hashable]:
         holders = self._held.get(key, {})
         return [other for other, held in holders.items() if other != owner and (held or writes)]
 
-    def _take(self, wish: _Wish) -> None:
-        for key, writes in wish.wants.items():
-            self._held.setdefault(key, {})[wish.owner] = writes
+    def _take(self, claim: _Claim) -> None:
+        for key, writes in claim.wants.items():
+            self._held.setdefault(key, {})[claim.owner] = writes
 
 
 def _collide(one: Wants, other: Wants) -> bool:

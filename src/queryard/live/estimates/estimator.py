@@ -95,7 +95,7 @@ class Estimator:
         """
         self._read_past()
         known = self._predictor.first(request)
-        if known.by == "template":
+        if not self._predictor.wants_plan(request):
             return known
         self._calibrate()
         try:
@@ -143,15 +143,30 @@ class Estimator:
             if waits and is_more and facts.request.template == request.template:
                 self._found(ticket.id, better)
 
-    def reset(self, models: Collection[str], since_at: float, waiting: Sequence[Ticket]) -> None:
-        """Forget what was learnt before a time, and predict the waiting queries anew."""
+    def reset(self, models: Collection[str], since_at: float) -> Callable[[], None]:
+        """Forget what was learnt before a time.
+
+        What it returns gives back what was forgotten, in the place of what was learnt since.
+        """
         with self._preparing:
+            before = self._since_at, self._prices_since_at, self._kept_since_at, self._recalled
             if "templates" in models:
                 self._since_at = max(self._since_at, since_at)
             if "prices" in models:
                 self._prices_since_at = max(self._prices_since_at, since_at)
             self._kept_since_at = max(self._kept_since_at, since_at)
-            self._predictor.reset("templates" in models, "prices" in models)
+            forgotten = self._predictor.reset("templates" in models, "prices" in models)
+
+        def give_back() -> None:
+            with self._preparing:
+                forgotten()
+                # What was not read of the history until then is read yet.
+                self._since_at, self._prices_since_at, self._kept_since_at, self._recalled = before
+
+        return give_back
+
+    def predict_anew(self, waiting: Sequence[Ticket]) -> None:
+        """Predict waiting queries by what is known now."""
         for ticket in waiting:
             self._new.put(partial(self._predict_anew, ticket))
 
@@ -187,7 +202,9 @@ class Estimator:
         if not self._started:
             self._started = True
             self._thread.start()
-        is_known = self._recalled and ticket.facts.prediction.by == "template"
+        facts = ticket.facts
+        is_known = self._recalled and facts.prediction.by == "template"
+        is_known = is_known and not self._predictor.wants_plan(facts.request)
         # Most queries of a server: the thread is not woken for nothing.
         if not is_known or self._wants_look():
             self._new.put(lambda: self._look_at(ticket))
@@ -209,8 +226,8 @@ class Estimator:
         is_alone = waits and self._is_alone()
         self._refine(ticket, plans=not is_alone)
         facts = ticket.facts
-        is_long = facts.prediction.by != "template" and facts.expected_s >= WORTH_PLANNING_S
-        if is_alone and is_long:
+        is_long = facts.expected_s >= WORTH_PLANNING_S
+        if is_alone and is_long and self._predictor.wants_plan(facts.request):
             held = weakref.ref(ticket)
             self._later(ALONE_S, lambda: self._new.put(lambda: self._look_again(held)))
         self._looked(ticket)
@@ -252,11 +269,12 @@ class Estimator:
 
     def _refine(self, ticket: Ticket, plans: bool) -> None:
         facts = ticket.facts
-        if facts.ended_s is not None or facts.prediction.by == "template":
+        wants_plan = self._predictor.wants_plan(facts.request)
+        if facts.ended_s is not None or (facts.prediction.by == "template" and not wants_plan):
             return
         # It may have arrived before the history was read.
         better: Prediction | None = self._predictor.first(facts.request)
-        if better is not None and better.by != "template":
+        if wants_plan:
             is_short = facts.started_s is not None and facts.expected_s < WORTH_PLANNING_S
             if is_short or not plans:
                 return

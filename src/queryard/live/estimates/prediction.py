@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
-from queryard.core.errors import QueryardError
 from queryard.engine.access import ALL, Access
-from queryard.engine.classify import Classified, all_names
-from queryard.engine.planning import Planner
-from queryard.engine.remembered import LONGEST
+from queryard.engine.classify import Classified
+from queryard.engine.planning import Parameters, Planner
 from queryard.estimate.expected import ExpectedOperator, expected_operators
 from queryard.estimate.factors import Factors
 from queryard.estimate.planned import Planned, planned, predicted
@@ -31,37 +28,25 @@ from queryard.estimate.work import (
     Stored,
     bias_of,
     from_past,
-    noted,
+    plans_tell,
     raised,
     spread_of,
 )
 from queryard.sql.catalog import Catalog
-from queryard.sql.catalog.model import Table
 
 from ..request import QueryRequest
+from .sizes import TableSizes
+from .templates import Past, Templates, template_key
 
-__all__ = ["Foreseen", "Past", "Prediction", "Predictor"]
+__all__ = ["Foreseen", "PastQuery", "Prediction", "Predictor"]
 
-# How much is kept: templates, errors of predictions without a template's past, and predictions.
-TEMPLATES = 10_000
+# So many errors of predictions without a template's past are kept.
 MISSES = 64
-REMEMBERED = 1_000
 # For so many different reaches of clients plans are kept at a time.
 REACHES = 16
-# A running query raises the predictions of its template each time its work grows by this factor.
-WORTH_TELLING = 2.0
 
 
-_STORED: dict[str, Stored] = {
-    "parquet": "columns",
-    "csv": "text",
-    "json": "text",
-    "database": "memory",
-    "frame": "memory",
-}
-
-
-class Past(Protocol):
+class PastQuery(Protocol):
     """What an earlier query took, as a history tells it."""
 
     @property
@@ -94,18 +79,14 @@ class Predictor:
     """
 
     def __init__(
-        self, catalog: Catalog, rates: Rates = REFERENCE, past: Iterable[Past] = ()
+        self, catalog: Catalog, rates: Rates = REFERENCE, past: Iterable[PastQuery] = ()
     ) -> None:
         self.rates = rates
-        self._whole = _Known(Planner(catalog), _Sizes(catalog))
+        self._whole = _Known(Planner(catalog), TableSizes(catalog))
         # What is known within the reach of clients that may not reach all.
         self._within: OrderedDict[Access, _Known] = OrderedDict()
         self._lock = threading.Lock()
-        self._past: OrderedDict[bytes, list[Figure]] = OrderedDict()
-        # Predictions by template, with what they were made of.
-        self._remembered: dict[bytes, tuple[list[Figure], float, Prediction]] = {}
-        # Core-seconds of queries that run now, the furthest of each template.
-        self._running: dict[bytes, float] = {}
+        self._templates = Templates()
         # The last log(actual / predicted by bytes) of each template.
         self._misses: OrderedDict[bytes, float] = OrderedDict()
         # How far off predictions by plans are, by what a plan does.
@@ -115,15 +96,19 @@ class Predictor:
     # --- before a query runs ---------------------------------------------------------------------
 
     def first(self, request: QueryRequest) -> Prediction:
-        """What is known at once: the template's past, else its plan, else the bytes it names."""
+        """What is known at once: the template's past, else a plan, else the bytes it names."""
         planner, known_sizes = self._known(request)
         sizes = known_sizes.of(request)
-        figures = self._figures(request)
+        figures = self._templates.figures(request.template)
         if _has_ended(figures):
-            return self._from_past(request, figures, sum(sizes.values()))
-        plan = self._plan([planner.known(one) for one in request.statements])
+            return self._from_past(request, figures, sizes)
+        plan = self._known_plan(planner, request)
         if plan is not None:
             expected = self._by_plan(plan)
+        elif (alike := self._plan([planner.alike(one) for one in request.statements])) is not None:
+            # That of other literals.
+            expected = self._by_plan(alike)
+            expected = replace(expected, spread=max(expected.spread, SPREADS["bytes"]))
         elif any(sizes.values()):
             expected = self._corrected(self._by_bytes(sizes))
         else:
@@ -133,20 +118,40 @@ class Predictor:
 
     def refine(self, request: QueryRequest) -> Prediction | None:
         """A prediction from DuckDB's plan, within tens of milliseconds; None if it is no better."""
-        figures = self._figures(request)
-        if _has_ended(figures):
-            return None
-        last = request.statements[-1]
+        figures = self._templates.figures(request.template)
         planner, known_sizes = self._known(request)
-        found = [
-            planner.features(statement, request.parameters if statement is last else ())
-            for statement in request.statements
-        ]
-        plan = self._plan(found)
+        sizes = known_sizes.of(request)
+        ended = _has_ended(figures)
+        if ended and not self._has_new_literals(request, figures, sizes):
+            return None
+        plan = self._plan(
+            [planner.features(statement, given) for statement, given in _with_parameters(request)]
+        )
         if plan is None:
             return None
-        sizes = known_sizes.of(request)
+        if ended:
+            return self._from_past(request, figures, sizes, plan)
         return raised(self._by_plan(plan), figures, sum(sizes.values()))
+
+    def wants_plan(self, request: QueryRequest) -> bool:
+        """Whether `refine` may find a better prediction than `first`; at once."""
+        figures = self._templates.figures(request.template)
+        if not _has_ended(figures):
+            return True
+        planner, sizes = self._known(request)
+        return (
+            self._has_new_literals(request, figures, sizes.of(request))
+            and self._known_plan(planner, request) is None
+        )
+
+    def _has_new_literals(
+        self, request: QueryRequest, figures: list[Figure], sizes: dict[Stored, float]
+    ) -> bool:
+        """Whether a query differs from all of its template by literals that plans can judge."""
+        if not self._past_of(request, figures, sizes).varies:
+            return False
+        literals = _literals(request)
+        return all(figure.literals != literals for figure in figures) and plans_tell(figures)
 
     def foresee(
         self, request: QueryRequest, statement: Classified, root: Mapping[str, Any]
@@ -158,37 +163,44 @@ class Predictor:
         """
         planner, known_sizes = self._known(request)
         features = planner.amounts(statement, root)
-        prediction = self.first(request)
-        if prediction.by != "template":
-            plan = planned([features], self.rates)
-            sizes = sum(known_sizes.of(request).values())
-            prediction = raised(self._by_plan(plan), self._figures(request), sizes)
+        plan, sizes = planned([features], self.rates), known_sizes.of(request)
+        figures = self._templates.figures(request.template)
+        if _has_ended(figures):
+            prediction = self._from_past(request, figures, sizes, plan)
+        else:
+            prediction = raised(self._by_plan(plan), figures, sum(sizes.values()))
         with self._lock:
             operators = expected_operators(features, self.rates, self._factors, prediction.work_s)
         return Foreseen(prediction, features, operators)
 
-    def _figures(self, request: QueryRequest) -> list[Figure]:
-        """What queries of its template took, those that run now included."""
-        key = _key(request.template)
-        with self._lock:
-            figures = self._past.get(key, [])
-            running_s = self._running.get(key)
-        if running_s is None:
-            return figures
-        return noted(figures, Figure(running_s, known="at least"))
-
     def _from_past(
-        self, request: QueryRequest, figures: list[Figure], table_bytes: float
+        self,
+        request: QueryRequest,
+        figures: list[Figure],
+        sizes: dict[Stored, float],
+        plan: Planned | None = None,
     ) -> Prediction:
-        """The prediction from a template's past, remembered until something is added to it."""
-        key = _key(request.template)
-        held = self._remembered.get(key)
-        if held is None or held[0] is not figures or held[1] != table_bytes:
-            held = (figures, table_bytes, from_past(figures, table_bytes))
-            self._remembered[key] = held
-            if len(self._remembered) > REMEMBERED:
-                self._remembered.clear()
-        return held[2]
+        """The prediction from a template's past, by its literals where they matter."""
+        past = self._past_of(request, figures, sizes)
+        if not past.varies:
+            return past.usual
+        if plan is None:
+            plan = self._known_plan(self._known(request)[0], request)
+        planned_s = 0.0 if plan is None else plan.compared_s
+        return from_past(figures, sum(sizes.values()), _literals(request), planned_s)
+
+    def _past_of(
+        self, request: QueryRequest, figures: list[Figure], sizes: dict[Stored, float]
+    ) -> Past:
+        return self._templates.past(
+            request.template, figures, sum(sizes.values()), self._by_bytes(sizes)
+        )
+
+    def _known_plan(self, planner: Planner, request: QueryRequest) -> Planned | None:
+        """The plan of all statements with their literals, if it was made."""
+        return self._plan(
+            [planner.known(statement, given) for statement, given in _with_parameters(request)]
+        )
 
     def _plan(self, plans: Sequence[Features | None]) -> Planned | None:
         """What all statements do together; None unless all have a plan."""
@@ -220,18 +232,17 @@ class Predictor:
         """
         if request.plan == "staged":
             return False
-        key = _key(request.template)
-        with self._lock:
-            told_s = self._running.get(key, LEAST_S)
-            if done_s < told_s * WORTH_TELLING:
-                return False
-            self._running[key] = done_s
-            return True
+        if not self._templates.is_news(request.template, done_s):
+            return False
+        plan = self._known_plan(self._known(request)[0], request)
+        self._templates.runs(
+            request.template, self._figure(request, done_s, None, "at least", plan)
+        )
+        return True
 
     def forget(self, request: QueryRequest) -> None:
         """A query has failed: learn nothing from what it took."""
-        with self._lock:
-            self._running.pop(_key(request.template), None)
+        self._templates.runs_no_more(request.template)
 
     def learn(
         self,
@@ -245,15 +256,14 @@ class Predictor:
             return  # staged execution has other costs: nothing to learn for native execution
         planner, known_sizes = self._known(request)
         sizes = known_sizes.of(request)
-        key = _key(request.template)
+        key = template_key(request.template)
         by_bytes_s = self._by_bytes(sizes) if any(sizes.values()) else None
-        seen = len(self._past.get(key, ()))
+        seen = self._templates.count(request.template)
         # A template of which as much is known as is kept says next to nothing new of prices.
-        plan = None
-        if seen < FIGURES:
-            plan = self._plan([planner.known(one) for one in request.statements])
+        wants_plan = seen < FIGURES or self._templates.varies(request.template)
+        plan = self._known_plan(planner, request) if wants_plan else None
+        figure = self._figure(request, work_s, peak_memory_bytes, known, plan)
         with self._lock:
-            self._running.pop(key, None)
             # A stopped query that took less than predicted tells nothing. A frequent query does
             # not outweigh all others.
             if plan is not None and not (known == "at least" and work_s <= plan.work_s):
@@ -263,30 +273,44 @@ class Predictor:
                 self._misses[key] = math.log(max(work_s, LEAST_S) / max(by_bytes_s, LEAST_S))
                 if len(self._misses) > MISSES:
                     self._misses.popitem(last=False)
-            self._note(key, Figure(work_s, peak_memory_bytes, sum(sizes.values()), known))
+        self._templates.ended(request.template, figure)
 
-    def reset(self, templates: bool, prices: bool) -> None:
-        """Forget what ended queries have taught: what templates took, how far prices are off."""
+    def _figure(
+        self,
+        request: QueryRequest,
+        work_s: float,
+        memory_bytes: int | None,
+        known: Known,
+        plan: Planned | None,
+    ) -> Figure:
+        """What a query took, and what its plan had promised, if it was planned."""
+        planned_s = 0.0 if plan is None else plan.compared_s
+        table_bytes = sum(self._known(request).sizes.of(request).values())
+        return Figure(work_s, memory_bytes, table_bytes, known, _literals(request), planned_s)
+
+    def reset(self, templates: bool, prices: bool) -> Callable[[], None]:
+        """Forget what ended queries have taught: what templates took, how far prices are off.
+
+        What it returns gives back what was forgotten, in the place of what was learnt since.
+        """
+        past = self._templates.forget() if templates else None
         with self._lock:
-            if templates:
-                self._past.clear()
-                self._remembered.clear()
+            factors, misses = self._factors, self._misses
             if prices:
-                self._factors = Factors(PARTS)
-                self._misses.clear()
+                self._factors, self._misses = Factors(PARTS), OrderedDict()
 
-    def recall(self, past: Iterable[Past]) -> None:
+        def give_back() -> None:
+            with self._lock:
+                if prices:
+                    self._factors, self._misses = factors, misses
+            if past is not None:
+                past()
+
+        return give_back
+
+    def recall(self, past: Iterable[PastQuery]) -> None:
         """Learn from queries of earlier sessions, the oldest first."""
-        found: dict[bytes, list[Figure]] = {}
-        for row in past:
-            known: Known = "exactly" if row.outcome == "finished" else "at least"
-            figure = Figure(row.work_s, row.peak_memory_bytes, row.table_bytes, known)
-            found.setdefault(_key(row.template), []).append(figure)
-        with self._lock:
-            for key, figures in found.items():
-                since = self._past.pop(key, ())
-                for figure in (*figures, *since):
-                    self._note(key, figure)
+        self._templates.recall((row.template, _figure_of(row)) for row in past)
 
     def learnt(self) -> dict[str, Any]:
         """How far off prices are, by what queries took, as plain data."""
@@ -306,13 +330,6 @@ class Predictor:
             while len(self._misses) > MISSES:
                 self._misses.popitem(last=False)
 
-    def _note(self, key: bytes, figure: Figure) -> None:
-        # A new list: others may be reading the old one.
-        self._past[key] = noted(self._past.get(key, []), figure)
-        self._past.move_to_end(key)
-        if len(self._past) > TEMPLATES:
-            self._past.popitem(last=False)
-
     def _known(self, request: QueryRequest) -> _Known:
         """What is known of tables within the reach of a query's client."""
         reach = request.reach
@@ -321,7 +338,7 @@ class Predictor:
         with self._lock:
             found = self._within.pop(reach.access, None)
             if found is None:
-                found = _Known(Planner(reach.catalog, reach.seal), _Sizes(reach.catalog))
+                found = _Known(Planner(reach.catalog, reach.seal), TableSizes(reach.catalog))
             self._within[reach.access] = found
             left = self._within.popitem(last=False)[1] if len(self._within) > REACHES else None
         if left is not None:
@@ -336,69 +353,29 @@ class Predictor:
             known.planner.close()
 
 
+def _figure_of(row: PastQuery) -> Figure:
+    known: Known = "exactly" if row.outcome == "finished" else "at least"
+    return Figure(row.work_s, row.peak_memory_bytes, row.table_bytes, known)
+
+
+def _with_parameters(request: QueryRequest) -> list[tuple[Classified, Parameters]]:
+    """The statements of a query, of which the last one takes the parameters."""
+    *others, last = request.statements
+    return [*((one, ()) for one in others), (last, request.parameters)]
+
+
+def _literals(request: QueryRequest) -> int:
+    """A number for a text with its literals and parameters; never 0."""
+    return hash((request.sql, repr(request.parameters))) or 1
+
+
 def _has_ended(figures: Sequence[Figure]) -> bool:
     """Whether a query of a template has run to its end."""
     return any(figure.known == "exactly" for figure in figures)
-
-
-def _key(template: str) -> bytes:
-    return _hash(template) if len(template) <= LONGEST else _hash.__wrapped__(template)
-
-
-@lru_cache(maxsize=256)
-def _hash(template: str) -> bytes:
-    return hashlib.blake2b(template.encode("utf-8", "surrogateescape"), digest_size=16).digest()
 
 
 class _Known(NamedTuple):
     """What plans and sizes are known of some tables."""
 
     planner: Planner
-    sizes: _Sizes
-
-
-class _Sizes:
-    """The bytes of the tables that a query names, by how they are stored."""
-
-    def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
-        self._seen: dict[str, Table] = {}
-        # Name -> the schema it stands in, how it is stored, its bytes.
-        self._by_name: dict[str, list[tuple[frozenset[str], Stored, float]]] = {}
-
-    def of(self, request: QueryRequest) -> dict[Stored, float]:
-        self._keep_up()
-        # EXPLAIN without ANALYZE reads nothing.
-        names = all_names(
-            [
-                statement
-                for statement in request.statements
-                if statement.kind != "EXPLAIN" or statement.explained is not None
-            ]
-        )
-        found: dict[Stored, float] = {}
-        by_name = self._by_name  # another thread may replace it
-        for name in names & by_name.keys():
-            for schema, stored, size in by_name[name]:
-                if schema <= names:
-                    found[stored] = found.get(stored, 0.0) + size
-        return found
-
-    def _keep_up(self) -> None:
-        """Update new and changed tables; an unchanged table is the same object."""
-        tables = self._catalog.tables
-        if tables == self._seen:
-            return
-        by_name: dict[str, list[tuple[frozenset[str], Stored, float]]] = {}
-        for table in tables.values():
-            schema = frozenset(table.schema.lower().split(".")) if table.schema else frozenset()
-            entry = (schema, _STORED[table.kind], _bytes(table))
-            by_name.setdefault(table.name.lower(), []).append(entry)
-        self._by_name, self._seen = by_name, dict(tables)
-
-
-def _bytes(table: Table) -> float:
-    try:
-        return table.bytes
-    except QueryardError:  # a query that reads the table gets the error
-        return 0.0
+    sizes: TableSizes

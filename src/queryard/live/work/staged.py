@@ -13,7 +13,7 @@ from queryard.core.events import EstimateChanged, MemoryChanged, Retry
 from queryard.core.model import Job, JobId, Table
 from queryard.core.speedup import Speedup
 from queryard.engine.access import Reach
-from queryard.engine.errors import InputMissing, OutOfMemory, failure_kind
+from queryard.engine.errors import InputMissing, OutOfMemory, failure_kind, has_local_cause
 from queryard.engine.staged.actuals import JobActuals
 from queryard.engine.staged.exchange import Superseded
 from queryard.engine.staged.explained import staged_explanation
@@ -169,6 +169,8 @@ class StagedWork(StagedOutline):
     def on_failure(self, error: BaseException) -> Retry:
         if isinstance(error, InputMissing | Superseded):
             return "free"
+        if has_local_cause(error):
+            return "elsewhere"
         return "never" if failure_kind(error) == "never" else "count"
 
     def needs_more(self, error: BaseException, most_bytes: int) -> bool:

@@ -22,7 +22,7 @@ from queryard.results.errors import QueryCancelled
 
 from ..problems import Conflict, InvalidRequest, UnknownName
 from ..tokens import TokenStore
-from .asked import Asked, read_asked
+from .control_request import ControlRequest, read_control
 from .record import CANCEL, RESET, UNDO, Change
 from .showing import shown_changes, shown_policy, tenants_named, told
 from .steered import DRAINING, PAUSED, PROFILE, FromFile, Key
@@ -69,7 +69,9 @@ class Controls:
         with self._lock:
             overlay = self._steering.overlay
             values = overlay.values()
-            changes = shown_changes(self._steering.record, overlay, limit)
+            changes = shown_changes(
+                self._steering.record, overlay, limit, self._steering.resets.last
+            )
         return {
             **shown_policy(self._session, self._names()),
             "state": self.state,
@@ -85,27 +87,29 @@ class Controls:
 
     def change(self, by: str, given: object) -> dict[str, Any]:
         """Make a change that a token asks for, as `{"change": "pause"}`; the record of it."""
-        asked = read_asked(given)
+        request = read_control(given)
         with self._lock:
-            self._check_seen(asked.seen)
-            match asked.what:
+            self._check_seen(request.seen)
+            match request.what:
                 case "cancel-tenant":
-                    change = self._cancel(by, asked)
+                    change = self._cancel(by, request)
                 case "reset-models":
-                    change = self._reset(by, asked)
+                    change = self._reset(by, request)
                 case _:
-                    values = self._wanted(by, asked)
-                    change = self._steering.set(by, asked.what, values, asked.reason)
+                    values = self._wanted(by, request)
+                    change = self._steering.set(by, request.what, values, request.reason)
             return self._told(change)
 
     def undo(self, by: str, number: int, reason: str = "") -> dict[str, Any]:
         """Take a change back; it must be the last one of what it has set."""
         with self._lock:
+            if number == self._steering.resets.last:
+                return self._told(self._give_back(by, number, reason))
             change = undoable(number, self._steering.record, self._steering.overlay)
             return self._told(self._steering.undo(by, UNDO, change, reason))
 
     def _told(self, change: Change) -> dict[str, Any]:
-        return told(change, self._steering.overlay)
+        return told(change, self._steering.overlay, self._steering.resets.last)
 
     def _check_seen(self, seen: int | None) -> None:
         record = self._steering.record
@@ -114,15 +118,15 @@ class Controls:
             latest = "there is none" if found is None else f"{found.id} by {found.by}: {found.text}"
             raise Conflict(f"seen: {seen} is not the last change; the last one is {latest}")
 
-    def _wanted(self, by: str, asked: Asked) -> Sequence[tuple[Key, Any]]:
+    def _wanted(self, by: str, request: ControlRequest) -> Sequence[tuple[Key, Any]]:
         """The settings that a change sets."""
-        word = {"by": by, "at": time.time(), "reason": asked.reason}
+        word = {"by": by, "at": time.time(), "reason": request.reason}
         paused, drained = self._steering.overlay.get(PAUSED), self._steering.overlay.get(DRAINING)
-        match asked.what:
+        match request.what:
             case "profile":
-                return [(PROFILE, asked.profile)]
+                return [(PROFILE, request.profile)]
             case "tenant":
-                return [(key, self._given(key, value)) for key, value in asked.values]
+                return [(key, self._given(key, value)) for key, value in request.values]
             case "pause":
                 _refuse_twice(paused, "it is paused already")
                 return [(PAUSED, word)]
@@ -142,9 +146,9 @@ class Controls:
         is_cleared = value is None and key[-1] in SHARES
         return self._steering.file.value(key) if is_cleared else value
 
-    def _cancel(self, by: str, asked: Asked) -> Change:
+    def _cancel(self, by: str, request: ControlRequest) -> Change:
         """Cancel all queries of a tenant and those below it."""
-        tenant = asked.tenant
+        tenant = request.tenant
         if tenant not in self._names():
             known = ", ".join(sorted(self._names())) or "none"
             raise UnknownName(f"unknown tenant {tenant!r}; there are {known}")
@@ -157,15 +161,24 @@ class Controls:
         for query in found:
             self._session.host.cancel(query, error)
         text = cancelled_text(tenant, len(found))
-        return self._steering.note(by, CANCEL, text, None, {"cancelled": len(found)}, asked.reason)
-
-    def _reset(self, by: str, asked: Asked) -> Change:
-        """Forget what was learnt; that cannot be taken back, since it is learnt anew at once."""
-        text = f"reset what was learnt: {', '.join(asked.models)}"
-        change = self._steering.note(
-            by, RESET, text, None, {"models": list(asked.models)}, asked.reason
+        return self._steering.note(
+            by, CANCEL, text, None, {"cancelled": len(found)}, request.reason
         )
-        self._session.reset_models(asked.models, before=change.at)
+
+    def _reset(self, by: str, request: ControlRequest) -> Change:
+        """Forget what was learnt; it is kept, to be given back, until the next reset."""
+        text = f"reset what was learnt: {', '.join(request.models)}"
+        change = self._steering.note(
+            by, RESET, text, None, {"models": list(request.models)}, request.reason
+        )
+        self._steering.resets.make(change)
+        return change
+
+    def _give_back(self, by: str, reset: int, reason: str) -> Change:
+        """Undo the last reset."""
+        text = f"undid change {reset}: what was learnt before it is back"
+        change = self._steering.note(by, UNDO, text, reason=reason, undoes=reset)
+        self._steering.resets.give_back()
         return change
 
     def answer(self, request: Mapping[str, Any]) -> Any:

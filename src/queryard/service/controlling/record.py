@@ -141,6 +141,11 @@ class Record:
             self._handle = None
 
 
+def holds_reset(change: Change) -> bool:
+    """Whether it is a reset of models that was not undone."""
+    return change.what == RESET and change.undone_by is None
+
+
 def marked(changes: Iterable[Change], undoing: Change) -> list[Change]:
     """The changes, of which one was taken back."""
     return [

@@ -11,12 +11,12 @@ from queryard.live.session import Session
 
 from ..tokens import TokenStore
 from .overlay import Overlay
-from .record import RESET, Change, Record
+from .record import Change, Record, holds_reset
 from .steered import LIMITS, plain
 
 
-def told(change: Change, overlay: Overlay) -> dict[str, Any]:
-    """A change as a document."""
+def told(change: Change, overlay: Overlay, last_reset: int | None) -> dict[str, Any]:
+    """A change as a document; the last reset can be undone while the server has its models."""
     return {
         "id": change.id,
         "at": change.at,
@@ -26,20 +26,22 @@ def told(change: Change, overlay: Overlay) -> dict[str, Any]:
         "reason": change.reason,
         "before": change.before,
         "after": change.after,
-        "undoable": overlay.on_top(change.id),
+        "undoable": overlay.on_top(change.id) or change.id == last_reset,
         "undoes": change.undoes,
         "undone_by": change.undone_by,
     }
 
 
-def shown_changes(record: Record, overlay: Overlay, limit: int) -> dict[str, Any]:
+def shown_changes(
+    record: Record, overlay: Overlay, limit: int, last_reset: int | None
+) -> dict[str, Any]:
     """The last changes, the latest first, and what is known of all."""
-    resets = [change.at for change in record.changes if change.what == RESET]
+    resets = [change.at for change in record.changes if holds_reset(change)]
     return {
         "models_reset_at": resets[-1] if resets else None,
         "last": record.last,
         "kept": not record.unkept,
-        "changes": [told(change, overlay) for change in record.changes[-limit:][::-1]],
+        "changes": [told(change, overlay, last_reset) for change in record.changes[-limit:][::-1]],
     }
 
 

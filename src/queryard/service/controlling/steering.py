@@ -18,7 +18,8 @@ from queryard.live.session import Session
 
 from ..logs import log
 from .overlay import Overlay, Setting
-from .record import FILE, RESET, Change, Record
+from .record import FILE, RESET, Change, Record, holds_reset
+from .resets import Resets
 from .steered import DRAINING, PAUSED, PROFILE, FromFile, Key, plain, tenants_with
 from .texts import settings_text, word_of
 
@@ -34,6 +35,7 @@ class Steering:
     def __init__(self, session: Session, file: Path | None) -> None:
         """`file` is the record of changes; None keeps none. Changes of the past are made again."""
         self._session = session
+        self.resets = Resets(session)
         tenants = Tenants(session.tenants, session.tenant_limits)
         self._file = FromFile(session.chosen_profile, tenants, session.limits)
         self.record = Record(file)
@@ -195,17 +197,18 @@ class Steering:
         if self.overlay.get(DRAINING) is not None:
             self.set(BY_START, "open", [(DRAINING, None)], "a server that starts takes queries")
         for change in self.record.changes:
-            if change.what == RESET:
-                self._session.reset_models(change.after["models"], before=change.at)
+            if holds_reset(change):
+                self.resets.make(change)
 
 
 def _replayed(changes: Sequence[Change]) -> Overlay:
     """What holds after all changes of a record."""
     overlay = Overlay()
+    resets = {change.id for change in changes if change.what == RESET}  # they set nothing
     for change in changes:
         if change.what == FILE:
             overlay.forget(setting.key for setting in change.settings)
-        elif change.undoes is not None:
+        elif change.undoes is not None and change.undoes not in resets:
             overlay.undo(change.undoes)
         elif change.settings:
             overlay.change(change.id, change.settings)

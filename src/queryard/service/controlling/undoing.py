@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..problems import Conflict, UnknownName
 from .overlay import Overlay
-from .record import FILE, Change, Record
+from .record import FILE, RESET, Change, Record
 
 
 def undoable(number: int, record: Record, overlay: Overlay) -> Change:
@@ -17,6 +17,11 @@ def undoable(number: int, record: Record, overlay: Overlay) -> Change:
     if change.undoes is not None:
         raise Conflict(
             f"change {number} undid change {change.undoes}; make that change again instead"
+        )
+    if change.what == RESET:
+        raise Conflict(
+            f"change {number} cannot be undone: what was learnt before a reset is kept until the "
+            "next one only"
         )
     if not change.settings or change.what == FILE:
         raise Conflict(f"change {number} cannot be undone: {change.text}")

@@ -121,6 +121,12 @@ def _parts(answer: OnlineAnswer) -> dict[str, Any]:
     }
 
 
+def answer_document(answer: OnlineAnswer) -> dict[str, Any]:
+    """An answer with its rows as plain data."""
+    rows = rows_json(answer.table.to_batches(), answer.types)
+    return {**_parts(answer), "rows": json.loads(rows)}
+
+
 def _json(found: dict[str, Any], answer: OnlineAnswer | None) -> bytes:
     if answer is None:
         return to_json({**found, "answer": None})

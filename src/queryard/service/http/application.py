@@ -142,11 +142,19 @@ def _wrong_body(request: Request, errors: Sequence[Any]) -> str:
     return f'the body must be a JSON object, as {{"sql": "SELECT 42"}}; {first["msg"].lower()}'
 
 
+def _unreadable(request: Request) -> str:
+    """What to say of a body that is no text."""
+    if coding := request.headers.get("content-encoding"):
+        return f"the body has the encoding {coding!r}, which is not read here; send it as it is"
+    return "the body is no JSON in UTF-8, or its lists and objects are nested too deeply"
+
+
 async def _http(request: Request, error: Exception) -> Response:
-    """A path or a method that is not there."""
+    """A path or a method that is not there, or a body that cannot be read."""
     assert isinstance(error, HTTPException)
     status = error.status_code
     detail = {
+        400: _unreadable(request),
         404: f"there is nothing at {request.url.path}; /openapi.json lists all there is",
         405: f"{request.method} does not apply to {request.url.path}; /openapi.json says what does",
     }.get(status, str(error.detail))

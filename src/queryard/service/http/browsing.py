@@ -71,12 +71,12 @@ async def table(request: Request, name: Annotated[str, Path(max_length=1000)]) -
 
 
 def _tables(context: Context, principal: Principal) -> list[dict[str, Any]]:
-    catalog = context.yard.shared(principal).catalog
+    catalog = context.yard.shared(principal).catalog_now()
     return [_described(catalog, key) for key in sorted(catalog.tables)]
 
 
 def _table(context: Context, principal: Principal, name: str) -> dict[str, Any]:
-    catalog = context.yard.shared(principal).catalog
+    catalog = context.yard.shared(principal).catalog_now()
     if name not in catalog:
         raise UnknownName(unknown_name("table", name, catalog.tables))
     return _described(catalog, catalog[name].key)

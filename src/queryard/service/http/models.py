@@ -51,6 +51,11 @@ class OnlineOptions(_Request):
     every: float | str = Field(default=0.5, description="How often an answer is given at most.")
     within: float | str | None = Field(default=None, description="When to stop at the latest.")
     columns: list[str] = Field(default=[], description="By which columns the error is measured.")
+    groups: list[Any] = Field(
+        default=[],
+        description="By which groups: values of the group column, or lists with one per column.",
+        examples=[["MAIL", "SHIP"]],
+    )
 
 
 class QueryBody(_Request):

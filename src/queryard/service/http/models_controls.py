@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..controlling.asked import What
+from ..controlling.control_request import What
 
 
 class LimitsChange(BaseModel):

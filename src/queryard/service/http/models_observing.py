@@ -25,6 +25,7 @@ EXAMPLE_QUERY: dict[str, Any] = {
     "waited_s": 1.5,
     "predicted_work_s": 0.8,
     "work_s": 0.0,
+    "starts_in_s": 1.6,
     "eta_s": 2.4,
     "why": "3 waiting queries before it in its pool.",
 }
@@ -84,7 +85,12 @@ class QueryNow(BaseModel):
     waited_s: float
     predicted_work_s: float | None
     work_s: float
-    eta_s: float | None = Field(description="Seconds to its end, by the last forecast.")
+    starts_in_s: float | None = Field(
+        description="About how many seconds to its start; null once it has started, and in a pause."
+    )
+    eta_s: float | None = Field(
+        description="About how many seconds to its end; null once it has ended, and in a pause."
+    )
     why: str = Field(description="One sentence; `GET /v1/queries/{id}` tells all.")
 
 
@@ -264,6 +270,8 @@ class Timeline(BaseModel):
             },
             "plan": "plan: native\nnative: native, up to 4 slots at once",
             "answers": [],
+            "last_answer": None,
+            "has_operators": True,
         }
     )
 
@@ -286,3 +294,8 @@ class Timeline(BaseModel):
     actual: Actual
     plan: str = Field(description="Its jobs; `/v1/queries/{id}/plan` has the operators.")
     answers: list[AnswerPoint] = Field(description="Of an online query that ended lately, or runs.")
+    last_answer: dict[str, Any] | None = Field(
+        None,
+        description="The last provisional answer of an online query that ended lately, if small.",
+    )
+    has_operators: bool = Field(False, description="Whether `/v1/queries/{id}/plan` answers.")

@@ -15,7 +15,12 @@ class NodeNow(BaseModel):
     name: str
     host: str
     where: str | None = Field(None, description="The address of its machine; for admins.")
-    state: Literal["up", "draining", "suspect", "lost"]
+    state: Literal["up", "draining", "resting", "suspect", "lost"]
+    resting: str | None = Field(
+        None,
+        description="For how long and why it gets no work, where work failed there that succeeded "
+        "elsewhere; for admins.",
+    )
     slots: int
     busy: int
     speed: float = Field(description="Relative to 1.")

@@ -14,6 +14,7 @@ from ..observing.observer import Observer
 from ..observing.visibility import Visibility
 from ..problems import InvalidRequest, UnknownQuery
 from . import models_observing as models
+from .answers import answer_document
 from .context import context_of, principal_of
 from .documents import EVENTS_CONTENT, errors
 from .events import STREAM
@@ -127,5 +128,9 @@ async def timeline(request: Request, query: QueryId) -> Any:
     submitted = None
     with contextlib.suppress(UnknownQuery):
         submitted, _ = context.submitted(principal, query)
-    found = observer_of(request).timeline
-    return as_json(await context.run(found, Visibility.of(principal), query, submitted))
+    observer = observer_of(request)
+    found = await context.run(observer.timeline, Visibility.of(principal), query, submitted)
+    last = observer.last_answer(query)
+    found["last_answer"] = None if last is None else answer_document(last)
+    found["has_operators"] = submitted is not None
+    return as_json(found)

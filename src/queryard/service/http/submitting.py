@@ -136,7 +136,12 @@ def _entered(context: Context, principal: Principal, body: models.QueryBody) -> 
         wanted = models.OnlineOptions() if body.online is True else body.online
         every_s = as_age(wanted.every, "every")
         wish = online_wish(
-            wanted.stop_at, wanted.confidence, every_s, wanted.within, wanted.columns
+            wanted.stop_at,
+            wanted.confidence,
+            every_s,
+            wanted.within,
+            wanted.columns,
+            wanted.groups,
         )
         online = OnlineRequest(wish, AnswerLog())
     submitted = client.enter(

@@ -106,6 +106,7 @@ def _query(row: Row) -> dict[str, Any]:
         "waited_s": round(until_at - row["asked_at"], 3),
         "predicted_work_s": row["foreseen_s"],
         "work_s": row["work_s"] or 0.0,
+        "starts_in_s": None,
         "eta_s": None,
         "why": (row["error"] or "").partition("\n")[0],
     }

@@ -68,7 +68,8 @@ def _node(
         "name": node.name,
         "host": node.host,
         "where": note.where if is_admin and note.where else None,
-        "state": "suspect" if node.silent else "draining" if node.draining else "up",
+        "state": _state(node),
+        "resting": node.resting if is_admin and node.resting else None,
         "slots": node.slots,
         "busy": node.busy,
         "speed": node.speed,
@@ -78,6 +79,14 @@ def _node(
         "running": shown,
         "running_others": len(node.running) - len(shown),
     }
+
+
+def _state(node: NodeGlance) -> str:
+    if node.silent:
+        return "suspect"
+    if node.resting:
+        return "resting"
+    return "draining" if node.draining else "up"
 
 
 def changes_document(

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from queryard.live.choosing.state import PolicyState
 from queryard.live.estimates.forecasts import Forecasts
+from queryard.live.expected import NOT_KNOWN, expected, in_order
 from queryard.live.facts import QueryFacts
 from queryard.live.overview import Glance, Overview
 
@@ -68,11 +69,9 @@ class Moment:
         overview = present.overview
         self._present = present
         self._clock = clock
-        self._shown = _Shown(present, clock)
         self._made: dict[str, dict[str, Any]] = {}
-        self._running = [facts for facts in overview.facts if facts.started_s is not None]
-        self._waiting = [facts for facts in overview.facts if facts.started_s is None]
-        self._waiting.sort(key=lambda facts: (overview.turn(facts), facts.submitted_s))
+        self._running, self._waiting = in_order(overview)
+        self._shown = _Shown(present, clock, self._running, self._waiting)
 
     def document(self, ended: Sequence[EndedQuery], view: View) -> dict[str, Any]:
         """What a view shows; `ended` are the queries of its lists that ended last."""
@@ -141,17 +140,24 @@ def _of(within: Visibility | None, queries: Iterable[QueryFacts]) -> list[QueryF
 class _Shown:
     """Queries of one moment as plain data."""
 
-    def __init__(self, present: Present, clock: WallClock) -> None:
+    def __init__(
+        self,
+        present: Present,
+        clock: WallClock,
+        running: list[QueryFacts],
+        waiting: list[QueryFacts],
+    ) -> None:
         overview = present.overview
         self._now_s = overview.now_s
         self._began_at = clock.began_at
-        self._forecasts = present.forecasts.by_query
+        self._expected = expected(overview, present.forecasts, running, waiting)
         self._free_bytes = max(0.0, overview.memory_bytes - overview.reserved_bytes)
         self._is_paused = overview.paused_by is not None
 
     def active(self, query: Glance) -> dict[str, Any]:
         request, started_s = query.request, query.started_s
         waited_s = (self._now_s if started_s is None else started_s) - query.submitted_s
+        expected = self._expected.get(query.id, NOT_KNOWN)
         return {
             "id": query.id,
             "sql": request.sql[:SQL_CHARACTERS],
@@ -166,7 +172,8 @@ class _Shown:
             "waited_s": round(waited_s, 3),
             "predicted_work_s": _rounded(query.predicted_work_s),
             "work_s": round(query.work_s, 4),
-            "eta_s": self._eta_s(query.id),
+            "starts_in_s": _rounded(expected.start_s, 2),
+            "eta_s": _rounded(expected.end_s, 2),
             "why": short_why(query, self._free_bytes, self._is_paused),
         }
 
@@ -188,6 +195,7 @@ class _Shown:
             "waited_s": round(waited_s, 3),
             "predicted_work_s": _rounded(timing.predicted_work_s),
             "work_s": round(timing.work_s, 4),
+            "starts_in_s": None,
             "eta_s": None,
             "why": query.why,
         }
@@ -195,13 +203,6 @@ class _Shown:
     def _at(self, time_s: float | None) -> float | None:
         return None if time_s is None else round(self._began_at + time_s, 3)
 
-    def _eta_s(self, query: str) -> float | None:
-        """Seconds to its end by the last forecast; None without one, or if that has passed."""
-        found = self._forecasts.get(query)
-        if found is None or found.end_s is None or found.end_s < self._now_s:
-            return None
-        return round(found.end_s - self._now_s, 2)
 
-
-def _rounded(amount: float | None) -> float | None:
-    return None if amount is None else round(amount, 4)
+def _rounded(amount: float | None, digits: int = 4) -> float | None:
+    return None if amount is None else round(amount, digits)

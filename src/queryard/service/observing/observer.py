@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from queryard.history import Overviews, QueryRecord
+from queryard.results.online import OnlineAnswer
 
 from ..submitted import Submitted
 from ..yard import Yard, unknown_query
@@ -42,7 +43,7 @@ class Observer:
         self.session = yard.session
         self.clock = WallClock(yard.session.now)
         self._ended = EndedQueries(yard.config.redact)
-        self._courses = Courses()
+        self._courses = Courses(yard.config.redact)
         self._archive = Archive()
         self._log = LogRing(yard.config.redact)
         # One long read of the history at a time, so that a few pages do not take all cores.
@@ -172,13 +173,17 @@ class Observer:
                 online = submitted.ticket.request.online
             else:
                 told, online = told_of(_past_query(reader, visibility, query)), None
-            course = self._courses.of(query) if online is None else online.log.course
+            course = self._courses.of(query).points if online is None else online.log.course
             now_s = self.session.now() if is_own else None
             held = self._holds.of(query)
             if not held and reader is not None:
                 held = reader.held_of(query.rpartition("-")[0], query)
             seen = Seen(visibility.may_see, course, held)
             return timeline_document(told, reader, now_s, seen)
+
+    def last_answer(self, query: str) -> OnlineAnswer | None:
+        """The last provisional answer of an online query that has ended lately."""
+        return self._courses.of(query).last
 
     def performance(
         self, visibility: Visibility, since: float, until: float, by: By

@@ -31,6 +31,7 @@ from .errors import PostgresError, changed_plan, not_supported
 from .inference import infer
 from .plain_templates import PlainTemplates
 from .rows import FEW_BYTES, FEW_ROWS, Rows
+from .search_path import MAIN, Schemas
 from .setting_values import seconds_of
 from .settings import Settings
 from .texts import Text
@@ -123,6 +124,9 @@ class Bridge:
         self._identity = dict(identity)
         self._zone = zone
         self._plain = PlainTemplates() if plain is None else plain
+        # The schemas that DuckDB looks into for the client, and those there are.
+        self._searched: tuple[str, ...] = (MAIN,)
+        self._schemas: tuple[int, Schemas] | None = None
 
     async def call(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run something that blocks in a thread."""
@@ -138,20 +142,24 @@ class Bridge:
     # --- the catalogs ----------------------------------------------------------------------------
 
     async def concerns_catalog(self, text: Text) -> bool:
-        known = self._catalogs.known(self.client, self._identity["database"])
+        known = self._catalogs.known(self.client, self._identity["database"], self.searched())
         if known is not None:
             return await self.look(len(text.sql), known.concerns, text.sql)
         return await self.call(lambda: self._catalog().concerns(text.sql))
 
     async def ask_catalog(self, text: Text, values: list[Any]) -> CatalogAnswer:
         session = {**self.settings.all(), **self._identity}
-        return await self.call(lambda: self._catalog().answer(text.sql, values, session))
+        return await self.call(lambda: self._catalog_now().answer(text.sql, values, session))
 
     async def describe_catalog(self, text: Text, given: tuple[int, ...]) -> CatalogDescribed:
-        return await self.call(lambda: self._catalog().describe(text.sql, given))
+        return await self.call(lambda: self._catalog_now().describe(text.sql, given))
 
     def _catalog(self) -> Any:
-        return self._catalogs.of(self.client, self._identity["database"])
+        return self._catalogs.of(self.client, self._identity["database"], self.searched())
+
+    def _catalog_now(self) -> Any:
+        self.client.catalog_now()
+        return self._catalog()
 
     # --- binding ---------------------------------------------------------------------------------
 
@@ -160,6 +168,7 @@ class Bridge:
         if not text.places and not given:
             return ()
 
+        await self.follow_settings()
         return await self.call(self._infer, text, given)
 
     def _infer(self, text: Text, given: tuple[int, ...]) -> tuple[int, ...]:
@@ -181,7 +190,11 @@ class Bridge:
         if runs and len(sql) <= SHORT:
             with contextlib.suppress(QueryardError):  # met again where it is bound
                 found = classify(sql)
-                if len(found) == 1 and self._plain.has(self._access, found[0]):
+                if (
+                    len(found) == 1
+                    and self._searched == (MAIN,)
+                    and self._plain.has(self._access, found[0])
+                ):
                     return Plan(found[0].sql, found[0], (), opaque=True)
         return await self.call(self._plan, sql)
 
@@ -194,6 +207,8 @@ class Bridge:
         if len(statements) != 1:
             raise PostgresError("42601", "one statement was expected")
         statement = statements[0]
+        if self._searched != (MAIN,):
+            self.schemas().check(self._searched, statement.words)
         try:
             found = self.client.describe(statement.sql)
         except CannotDescribe:
@@ -276,7 +291,7 @@ class Bridge:
             waiting.cancel()
 
     async def follow_settings(self) -> None:
-        """Tenant, patience and time zone are the client's: they follow what is set."""
+        """Tenant, patience, time zone and schemas are the client's: they follow what is set."""
         patience_s = seconds_of("lock_timeout", self.settings["lock_timeout"])
         self.client.client.lock_s = patience_s or None
         tenant = self.settings["queryard.tenant"] or self.client.principal.tenant
@@ -286,6 +301,26 @@ class Bridge:
         if zone != self._zone:
             self._zone = zone
             await self.run(f"SET TimeZone = {literal(zone)}")
+        searched, before = self.searched(), self._searched
+        if searched != before:
+            self._searched = searched
+            try:
+                await self.run(self.schemas().statement(searched))
+            except BaseException:
+                self._searched = before
+                raise
+
+    def searched(self) -> tuple[str, ...]:
+        """The schemas that names without one are looked for in."""
+        value = self.settings["search_path"]
+        return (MAIN,) if value == MAIN else self.schemas().searched(value, self._identity["user"])
+
+    def schemas(self) -> Schemas:
+        catalog = self.client.catalog
+        version = catalog.version
+        if self._schemas is None or self._schemas[0] != version:
+            self._schemas = version, Schemas(catalog)
+        return self._schemas[1]
 
     def table_names(self) -> set[str]:
         return {table.name.lower() for table in self.client.catalog.tables.values()}

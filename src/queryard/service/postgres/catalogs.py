@@ -22,20 +22,27 @@ class Catalogs:
         self._lock = threading.Lock()
         self._kept: OrderedDict[Hashable, CatalogQueries] = OrderedDict()
 
-    def known(self, client: ServedClient, database: str) -> CatalogQueries | None:
-        """Those of a client, if they were made since its tables have changed; in a moment."""
-        key = _key(client, database)
+    def known(
+        self, client: ServedClient, database: str, searched: tuple[str, ...] = ("main",)
+    ) -> CatalogQueries | None:
+        """Those of a client, if they were made since its tables have changed; in a moment.
+
+        `searched` are the schemas that names without one are looked for in.
+        """
+        key = _key(client, database, searched)
         with self._lock:
             found = self._kept.get(key)
             if found is not None:
                 self._kept.move_to_end(key)
             return found
 
-    def of(self, client: ServedClient, database: str) -> CatalogQueries:
+    def of(
+        self, client: ServedClient, database: str, searched: tuple[str, ...] = ("main",)
+    ) -> CatalogQueries:
         """Those of a client, as the tables are now; it may read the heads of files."""
-        if (found := self.known(client, database)) is not None:
+        if (found := self.known(client, database, searched)) is not None:
             return found
-        key = _key(client, database)
+        key = _key(client, database, searched)
         principal, catalog = client.principal, client.catalog
         access = client.client.reach.access
         made = CatalogQueries(
@@ -45,6 +52,7 @@ class Catalogs:
                 user=principal.name,
                 tenant=client.tenant,
                 writes=access.writes,
+                searched=searched,
             ),
             redacts=self._redacts,
         )
@@ -64,9 +72,9 @@ class Catalogs:
             self._kept.clear()
 
 
-def _key(client: ServedClient, database: str) -> Hashable:
-    access = client.client.reach.access
-    return client.principal.name, client.tenant, access, database, client.catalog.version
+def _key(client: ServedClient, database: str, searched: tuple[str, ...]) -> Hashable:
+    access, version = client.client.reach.access, client.catalog.version
+    return client.principal.name, client.tenant, access, database, version, searched
 
 
 def column_types(client: ServedClient, text: Text) -> Mapping[str, str]:

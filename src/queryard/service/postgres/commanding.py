@@ -87,9 +87,15 @@ class Commander:
 
     async def _set_something(self, command: c.Command, text: Text) -> str:
         if isinstance(command, c.Set):
+            if command.local and not self._transactions.block.open:
+                words = "SET LOCAL can only be used in transaction blocks"
+                self._outlet.send(replies.notice(words, "25P01", "WARNING"))
             for name, value in command.values:
                 await self._set(name, value, text, local=command.local)
             return "SET"
+        if isinstance(command, c.Use):
+            await self._use(command.schema, text)
+            return "USE"
         if isinstance(command, c.SetModes):
             self._transactions.set_modes(
                 command.modes, "default_transaction" if command.session else "transaction"
@@ -120,6 +126,18 @@ class Commander:
                 raise
             await self._bridge.run(text.sql)
             self._set_in_duckdb.add(name)
+
+    async def _use(self, schema: str, text: Text) -> None:
+        if schema not in self._bridge.schemas():
+            await self._bridge.run(text.sql)  # DuckDB says what is wrong
+            return
+        before = self._settings["search_path"]
+        self._settings.set("search_path", schema)
+        try:
+            await self._bridge.follow_settings()
+        except BaseException:
+            self._settings.set("search_path", before)
+            raise
 
     async def _reset(self, name: str) -> None:
         if name == "all":

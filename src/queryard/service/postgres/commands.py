@@ -48,6 +48,13 @@ class Set:
 
 
 @dataclass(frozen=True, slots=True)
+class Use:
+    """Look for names without a schema in this one."""
+
+    schema: str
+
+
+@dataclass(frozen=True, slots=True)
 class SetModes:
     """Modes of this transaction, or of all later ones."""
 
@@ -114,6 +121,7 @@ Command = (
     | Release
     | RollbackTo
     | Set
+    | Use
     | SetModes
     | Reset
     | Show

@@ -310,9 +310,9 @@ class _Connection:
         """How long a client may say nothing."""
         limits = self._listener.yard.config.limits
         idle_s = limits.idle_s
-        own = session.settings["idle_in_transaction_session_timeout"]
-        own_s = seconds_of("idle_in_transaction_session_timeout", own)
-        if session.block.open and own_s:
+        inside = "idle_in_transaction_session_timeout"
+        name = inside if session.block.open else "idle_session_timeout"
+        if own_s := seconds_of(name, session.settings[name]):
             idle_s = min(idle_s, own_s)
         return min(idle_s, limits.transaction_s) if session.block.real else idle_s
 

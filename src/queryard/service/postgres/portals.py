@@ -48,6 +48,8 @@ class Portal:
     catalog_values: list[Any] | None = None
     forms: tuple[int, ...] = ()
     hold: bool = False
+    # Of a cursor WITH HOLD, whether its transaction was committed.
+    kept: bool = False
     binary: bool = False
     rows: Rows | None = None
     handle: Handle | None = None
@@ -150,6 +152,13 @@ class Portals:
         names = [name for name, portal in self._by_name.items() if held or not portal.hold]
         return [self._by_name.pop(name) for name in names]
 
+    def take_ended(self, *, committed: bool) -> list[Portal]:
+        """Take out what ends with a transaction: all but cursors WITH HOLD that were committed."""
+        for portal in self._by_name.values():
+            portal.kept = portal.kept or (portal.hold and committed)
+        names = [name for name, portal in self._by_name.items() if not portal.kept]
+        return [self._by_name.pop(name) for name in names]
+
 
 def tag_of(plan: Plan, rows: int) -> str:
     """What a statement is called once it is complete.
@@ -161,6 +170,10 @@ def tag_of(plan: Plan, rows: int) -> str:
     'CREATE TABLE'
     """
     kind, words = plan.statement.kind, plan.statement.words
+    if words[0] == "comment":
+        return "COMMENT"
+    if words[0] == "truncate":
+        return "TRUNCATE TABLE"
     if kind == "INSERT":
         return f"INSERT 0 {rows}"
     if kind in ("SELECT", "UPDATE", "DELETE", "COPY"):

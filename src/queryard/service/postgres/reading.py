@@ -24,6 +24,7 @@ from .commands import (
     Set,
     SetModes,
     Show,
+    Use,
 )
 from .errors import PostgresError, not_supported
 from .texts import Text
@@ -172,12 +173,19 @@ def _set(text: Text) -> Command | None:
     if rest[:2] == ("time", "zone"):
         value = _value(text, at + 2)
         return Set((("timezone", None if value and value.lower() == "local" else value),), local)
+    if rest[:1] == ("schema",):
+        behind = at + 1 + (rest[1:2] in (("=",), ("to",)))
+        return Set((("search_path", _value(text, behind)),), local)
     if rest[:1] == ("names",):
         return Set((("client_encoding", _value(text, at + 1)),), local)
     name, at = _dotted(text, at)
     if words[at : at + 1] not in (("=",), ("to",)):
         raise PostgresError("42601", f"syntax error in SET: a value of {name!r} was expected")
     return Set(((name, _value(text, at + 1)),), local)
+
+
+def _use(text: Text) -> Command:
+    return Use(_dotted(text, 1)[0])
 
 
 def _identity(text: Text, at: int, what: str) -> Command:
@@ -303,6 +311,7 @@ _READERS = {
     "savepoint": _savepoint,
     "release": _release,
     "set": _set,
+    "use": _use,
     "reset": _reset,
     "show": _show,
     "discard": _discard,

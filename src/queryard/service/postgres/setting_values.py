@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from queryard.core.errors import QueryardError
 
 from ..query_settings import QUERY_SETTINGS
-from .errors import PostgresError
+from .errors import PostgresError, not_supported
 
 SERVER_VERSION = "15.0"
 # Clients are told of these at the start and when they change.
@@ -87,7 +87,7 @@ USUAL = {
     "random_page_cost": "4",
     "role": "none",
     "row_security": "on",
-    "search_path": '"$user", main',
+    "search_path": "main",
     "session_authorization": "",
     "session_replication_role": "origin",
     "standard_conforming_strings": "on",
@@ -171,6 +171,15 @@ def _zone(name: str, value: str) -> str:
     return found
 
 
+def _schemas(name: str, value: str) -> str:
+    if "information_schema" in (part.strip(' "').lower() for part in value.split(",")):
+        raise not_supported(
+            f"{name}: information_schema is not searched",
+            hint="write it before the names of its views",
+        )
+    return value
+
+
 def _duration(name: str, value: str) -> str:
     seconds_of(name, value)
     return value
@@ -220,6 +229,7 @@ CHECKS: Mapping[str, Callable[[str, str], str]] = {
     "bytea_output": _only("hex"),
     "standard_conforming_strings": _only("on"),
     "timezone": _zone,
+    "search_path": _schemas,
     "statement_timeout": _duration,
     "idle_in_transaction_session_timeout": _duration,
     "lock_timeout": _duration,

@@ -13,6 +13,8 @@ from typing import Any
 from .errors import PostgresError, not_supported
 from .setting_values import CHECKS, FIXED, REPORTED, USUAL, seconds_of
 
+# What a transaction has of its own from its beginning on; outside of one the defaults hold.
+_OF_TRANSACTIONS = ("transaction_isolation", "transaction_read_only", "transaction_deferrable")
 _OPTION = re.compile(r"(?:-c\s*|--)([\w.\-]+)\s*=\s*((?:\\.|[^\s\\])*)")
 
 
@@ -46,18 +48,21 @@ class Settings:
     ) -> None:
         """`may_set` raises an error for a value that this client may not choose."""
         self._may_set = may_set
+        # What a ROLLBACK brings back, what ends with the transaction, and the modes of that.
+        self._before: dict[str, str] | None = None
+        self._local: dict[str, str] = {}
+        self._modes: dict[str, str] = {}
         self._start = {**USUAL, "session_authorization": user, "timezone": zone}
         self._now = dict(self._start)
         for name, value in startup.items():
             self.set(name, value)
         self._start = dict(self._now)
-        # What a ROLLBACK brings back, and what lasts until the end of the transaction only.
-        self._before: dict[str, str] | None = None
-        self._local: dict[str, str] = {}
 
     def __getitem__(self, name: str) -> str:
         key = name.lower()
-        for place in (FIXED, self._local if hasattr(self, "_local") else {}, self._now):
+        if key in _OF_TRANSACTIONS:
+            return self._modes[key] if key in self._modes else self[f"default_{key}"]
+        for place in (FIXED, self._local, self._now):
             if key in place:
                 return place[key]
         raise UnknownSetting(name)
@@ -76,12 +81,13 @@ class Settings:
         check = CHECKS.get(key)
         value = check(name, value) if check is not None else value
         self._may_set(key, value)
-        if local:
+        if key in _OF_TRANSACTIONS:
+            self._modes[key] = value
+        elif local:
             self._local[key] = value
         else:
             self._now[key] = value
-            if hasattr(self, "_local"):
-                self._local.pop(key, None)
+            self._local.pop(key, None)
 
     def reset(self, name: str, *, local: bool = False) -> None:
         """Back to the value at the start of the session."""
@@ -94,25 +100,35 @@ class Settings:
         self._now = dict(self._start)
         self._local.clear()
 
+    def end_series(self) -> None:
+        """What was set for a transaction outside of one holds for one series of messages."""
+        self._local.clear()
+        self._modes.clear()
+
     # --- transactions ----------------------------------------------------------------------------
 
-    def begin(self) -> None:
-        """What is set from here on is undone by a rollback."""
+    def begin(self, modes: Mapping[str, str] = {}) -> None:
+        """What is set from here on is undone by a rollback. Without `modes` the defaults hold."""
         self._before = dict(self._now)
+        self._modes = dict(modes) or {name: self[f"default_{name}"] for name in _OF_TRANSACTIONS}
+
+    @property
+    def modes(self) -> dict[str, str]:
+        """The modes of the transaction."""
+        return {name: self[name] for name in _OF_TRANSACTIONS}
 
     def end(self, *, committed: bool) -> None:
         if not committed and self._before is not None:
             self._now = self._before
         self._before = None
         self._local.clear()
-        for name in ("isolation", "read_only", "deferrable"):
-            self._now[f"transaction_{name}"] = self[f"default_transaction_{name}"]
+        self._modes.clear()
 
     # --- looking on ------------------------------------------------------------------------------
 
     def all(self) -> dict[str, str]:
         """All settings by name."""
-        return dict(sorted({**self._now, **self._local, **FIXED}.items()))
+        return dict(sorted({**self._now, **self._local, **self.modes, **FIXED}.items()))
 
     def reported(self) -> dict[str, str]:
         return {name: self[name] for name in REPORTED}

@@ -57,12 +57,15 @@ class Transactions:
         block = self.block
         if block.open:
             return
+        done = False
         try:
             if block.real:
                 await self._end_real(commit=not failed)
+            done = not failed
         finally:
             block.end()
-            await self.drop(self._portals.take_all(held=False))
+            self._settings.end_series()
+            await self.drop(self._portals.take_ended(committed=done))
 
     async def _end_real(self, *, commit: bool) -> None:
         """End DuckDB's transaction. One that cannot be committed is rolled back, and never kept."""
@@ -92,7 +95,7 @@ class Transactions:
             self._send(replies.notice(words, "25P01", "WARNING"))
             return tag
         await self.drop(self._portals.take_all(held=False))
-        done = False
+        done, modes = False, settings.modes
         try:
             if block.real:
                 await self._end_real(commit=commit)
@@ -100,9 +103,10 @@ class Transactions:
         finally:
             block.end()
             settings.end(committed=done)
+            await self.drop(self._portals.take_ended(committed=done))
         if chain:
             block.begin()
-            settings.begin()
+            settings.begin(modes)
         return tag
 
     def begin(self, command: c.Begin) -> str:

@@ -5,7 +5,6 @@ Calls block; each request has a thread. A connection has one result at a time.
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 import uuid
@@ -20,7 +19,7 @@ from queryard.engine.describing import gives_rows
 from queryard.engine.settings import Setting
 from queryard.live.handle import Handle
 from queryard.results.answer import Answer
-from queryard.sql.catalog.model import CatalogError
+from queryard.sql.catalog import Catalog
 from queryard.sql.catalog.quoting import identifier
 
 from ..connection import Connection
@@ -160,8 +159,7 @@ class Session:
         self.drop_rows()
         if is_question(sql):
             self.client.count(sql)
-            self._refresh()
-            self._told = attachable = self._attachable()
+            self._told = attachable = self._attachable(self.client.catalog_now())
             return self._whole(attachable.answer(sql))
         sql, shown, changed = self._set(sql)
         if not sql and (shown or changed):
@@ -214,14 +212,9 @@ class Session:
         columns = self.codec.columns(schema.names, ["BOOLEAN"], schema)
         return columns.prepared([], uuid.uuid4().int, more=False)
 
-    def _refresh(self) -> None:
-        """See what there is to read; what makes no sense for a moment stays as it was known."""
-        with contextlib.suppress(CatalogError):
-            self.client.catalog.refresh()
-
-    def _attachable(self) -> Attachable:
-        """The catalog as it is now."""
-        catalog, found = self.client.catalog, self._current
+    def _attachable(self, catalog: Catalog) -> Attachable:
+        """What can be attached of a catalog."""
+        found = self._current
         if found is None or found.version != catalog.version:
             access = self.client.client.reach.access
             self._current = found = Attachable(catalog, access, self.codec)
@@ -231,11 +224,10 @@ class Session:
         """A read of an attached table as it is run; None if it is none."""
         if self._told is None or not is_scan(sql):
             return None
-        found = self._attachable().scan(sql)
+        found = self._attachable(self.client.catalog).scan(sql)
         if found is None and self.client.client.reach.access.writes:
             # The client may have made it a moment ago.
-            self._refresh()
-            found = self._attachable().scan(sql)
+            found = self._attachable(self.client.catalog_now()).scan(sql)
         return found
 
     def _check_unchanged(self, scan: Scan, answer: Answer) -> None:

@@ -106,7 +106,7 @@ class Catalog:
     def remove(self, name: str) -> None:
         """Forget a table that was added."""
         with self._looking:
-            if self._added.pop(name.lower(), None) is None:
+            if self._added.pop(str(name).lower(), None) is None:
                 raise CatalogError(unknown_name("added table", name, self._added))
             self.refresh()
 
@@ -158,6 +158,7 @@ class Catalog:
         )
 
     def __getitem__(self, name: str) -> Table:
+        name = str(name)
         found = self.find(*split_name(name)) or self.find(name)
         for part in reversed(split_name(name)) if found is None else ():
             if part.lower() in self.unusable:

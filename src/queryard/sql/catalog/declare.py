@@ -51,6 +51,18 @@ SWITCHES = (
     "ignore_errors",
     "strict_mode",
 )
+TEXTS = (
+    "delimiter",
+    "quote",
+    "escape",
+    "comment",
+    "encoding",
+    "decimal_separator",
+    "thousands",
+    "date_format",
+    "timestamp_format",
+    "compression",
+)
 CLASSES: Mapping[Format, type[FileTable]] = {
     "parquet": ParquetTable,
     "csv": CsvTable,
@@ -72,7 +84,7 @@ def declare(
     about the data.
     """
     listing = listing or Listing()
-    schema, own = _name_parts(name)
+    schema, own = name_parts(name)
     if is_frame(value):
         return Contents([FrameTable(own, schema, value, metadata)])
     options = dict(value) if isinstance(value, Mapping) else {"path": value}
@@ -132,6 +144,8 @@ def check_options(name: str, options: Mapping[str, object], chosen: Format) -> N
         if option in ("skip", "maximum_object_size", "maximum_line_size"):
             fits = isinstance(value, int) and not isinstance(value, bool) and value >= 0
             _expect(name, option, value, fits, "a whole number")
+        if option in TEXTS:
+            _expect(name, option, value, isinstance(value, str), "a text")
         if option == "filename":
             fits = isinstance(value, bool) or (isinstance(value, str) and value != "")
             _expect(name, option, value, fits, "true, false or the name of the column")
@@ -162,8 +176,9 @@ def _expect(name: str, option: str, value: object, fits: bool, what: str) -> Non
         raise InvalidEntry(f"table {name}: {option} must be {what}, got {value!r}", option)
 
 
-def _name_parts(name: str) -> tuple[str, str]:
-    parts = split_name(name)
+def name_parts(name: object) -> tuple[str, str]:
+    """The schema, or "", and the name of a table."""
+    parts = split_name(name) if isinstance(name, str) else ()
     if not 1 <= len(parts) <= 2 or not all(parts):
         raise InvalidEntry(
             f"table name {name!r}: must be a name, or a schema and a name with a dot between; "
@@ -173,9 +188,10 @@ def _name_parts(name: str) -> tuple[str, str]:
 
 
 def _paths(name: str, options: Mapping[str, Any]) -> list[str]:
-    given = options.get("path")
-    if given is None:
+    if "path" not in options:
+        _check_known(name, options)
         raise InvalidEntry(f'table {name}: says nothing of its path; add path = "…"')
+    given = options["path"]
     several = given if isinstance(given, list | tuple) else [given]
     for path in several:
         if not isinstance(path, str | os.PathLike):

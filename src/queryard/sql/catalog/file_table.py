@@ -198,20 +198,17 @@ class FileTable(Table):
                     "hive = true"
                 )
             return {"hive_partitioning": False}
-        given = {name.lower(): text for name, text in self._given_types.items()}
-        types = {key: given.get(key.lower(), self._hive_type(key)) for key in keys}
-        return {"hive_partitioning": True, "hive_types": types}
+        types = {**self._hive_types(), **self._given_types}
+        types = {name.lower(): text for name, text in types.items()}
+        return {"hive_partitioning": True, "hive_types": {key: types[key.lower()] for key in keys}}
 
-    def _hive_type(self, key: str) -> str:
-        """The narrowest of BIGINT, DATE and TIMESTAMP that every folder's value is, or VARCHAR."""
-        values = sorted(v for v in hive_values((f.uri for f in self._files), key) if v is not None)
-        if not values:
-            return "VARCHAR"
-        for name in ("BIGINT", "DATE", "TIMESTAMP"):
-            checks = " AND ".join(f"TRY_CAST({literal(v)} AS {name}) IS NOT NULL" for v in values)
-            if self._metadata.rows(f"SELECT {checks}", (), self.key)[0][0]:
-                return name
-        return "VARCHAR"
+    def _hive_types(self) -> Mapping[str, str]:
+        """The types that DuckDB takes from the names of all folders; no file is read."""
+        uris = [file.uri for file in self._files]
+        nothing = {"auto_detect": False, "columns": {"=": "VARCHAR"}}  # a sign that no key has
+        source = call("read_csv", uris, {**nothing, "hive_partitioning": True})
+        found = self._metadata.columns(source, uris, f"table {self.key}")
+        return {column.name: column.type for column in found}
 
     @property
     def _given_types(self) -> Mapping[str, str]:

@@ -36,7 +36,7 @@ NO_ARROW = (
     "tables={name: pyarrow.feather.read_table(path)}"
 )
 
-HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+HIVE_NULLS = ("__HIVE_DEFAULT_PARTITION__", "NULL")
 
 _UUID = r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}"
 _NUMBERING = re.compile(rf"{_UUID}|c?[0-9]+|[-_. ]+", re.IGNORECASE)
@@ -118,13 +118,17 @@ def is_hive_folder(name: str) -> bool:
 
 
 def hive_values(uris: Iterable[str], key: str) -> set[str | None]:
-    """The values a key takes in the folders of these files; None for the folder of nulls."""
+    """The values a key takes in the folders of these files; None for the folder of nulls.
+
+    >>> hive_values(["/data/k=a%20b/1.csv", "/data/k=null/1.csv"], "k") == {"a b", None}
+    True
+    """
     found: set[str | None] = set()
     for uri in uris:
         for folder in uri.split("/")[:-1]:
             if is_hive_folder(folder) and folder.partition("=")[0] == key:
                 value = folder.partition("=")[2]
-                found.add(None if value == HIVE_NULL else unquote(value))
+                found.add(None if value.upper() in HIVE_NULLS else unquote(value))
     return found
 
 

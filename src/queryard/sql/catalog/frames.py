@@ -126,21 +126,38 @@ def as_arrow(frame: Any, name: str) -> pa.Table:
         elif _is_pandas(frame):
             table = pa.Table.from_pandas(frame, preserve_index=False)
         elif _is_lazy(frame):
-            table = frame.collect().to_arrow()
+            return as_arrow(frame.collect(), name)
         elif hasattr(frame, "to_arrow"):
+            _check_objects(frame, name)
             table = frame.to_arrow()
         else:
             table = pa.table(frame)
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except CatalogError:
+        raise
+    except Exception as error:  # each library has errors of its own
         kind = f"{type(frame).__module__}.{type(frame).__name__}"
+        reason = "; ".join(map(str, error.args)) or type(error).__name__
         raise CatalogError(
-            f"table {name}: the {kind} cannot be made an Arrow table: {error}"
+            f"table {name}: the {kind} cannot be made an Arrow table, give a frame with columns "
+            f"that Arrow knows: {reason}"
         ) from error
     if not isinstance(table, pa.Table):
         raise CatalogError(
             f"table {name}: {type(frame).__name__} is one column; give a whole frame"
         )
     return _checked(table, name)
+
+
+def _check_objects(frame: Any, name: str) -> None:
+    """Polars exports Python objects as their addresses."""
+    for column, kind in zip(
+        getattr(frame, "columns", ()), getattr(frame, "dtypes", ()), strict=False
+    ):
+        if str(kind) == "Object":
+            raise CatalogError(
+                f"table {name}: the column {column!r} holds Python objects, which SQL does not "
+                "know; convert it, or leave it out"
+            )
 
 
 def _checked(table: pa.Table, name: str) -> pa.Table:

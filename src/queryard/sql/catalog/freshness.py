@@ -35,9 +35,16 @@ class Freshness:
         as a view does. Everything is looked at from then on.
         """
         self._all = self._all or names is None
+        self._refresh(None if self._all else names)
+
+    def look_around(self) -> None:
+        """Look at everything this once, for a listing of all tables."""
+        self._refresh(None)
+
+    def _refresh(self, names: Set[str] | None) -> None:
         # A folder that is being changed may make no sense for a moment: what was known stays.
         with contextlib.suppress(CatalogError):
-            self._catalog.refresh(None if self._all else names, self.allowed_s)
+            self._catalog.refresh(names, self.allowed_s)
 
     def allowed_s(self, took_s: float) -> float:
         """For how long what a look found may be used, from the time that it took."""

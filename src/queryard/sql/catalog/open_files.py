@@ -12,6 +12,7 @@ by its device and inode (a hard link).
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -70,8 +71,9 @@ class _Definitions:
 
     def __init__(self) -> None:
         self.number = 0
-        # The file as the last writer has left it.
+        # The file as the last writer has left it, and when.
         self.left: object = None
+        self.left_s = -math.inf
 
 
 _changed = threading.Condition()
@@ -230,6 +232,7 @@ class Claims:
             file.attached = False
             for place in file.paths & _definitions.keys():
                 _definitions[place].left = _state(place) if self.tells else None
+                _definitions[place].left_s = time.monotonic()
         _forget(file)
         _changed.notify_all()
 
@@ -296,6 +299,12 @@ def definitions(path: str | os.PathLike[str]) -> int | None:
         return known.number if known.left is not None and known.left == _state(place) else None
 
 
+def redefinitions() -> int:
+    """A number that changes whenever this process has changed which tables a file has."""
+    with _changed:
+        return sum(known.number for known in _definitions.values())
+
+
 def _begin_defining(place: Path) -> None:
     known = _definitions.setdefault(place, _Definitions())
     if known.left is None or known.left != _state(place):
@@ -319,6 +328,17 @@ def written() -> tuple[Path, ...]:
     """The files that this process writes, by all their names."""
     with _changed:
         return tuple(path for file in _files if file.writer is not None for path in file.paths)
+
+
+def was_written(path: str, within_s: float) -> bool:
+    """Whether an instance of this process writes a file, or did so until a short while ago."""
+    place = resolved(path)
+    with _changed:
+        file = _find(place)
+        if file is not None and file.writer is not None:
+            return True
+        known = _definitions.get(place)
+        return known is not None and time.monotonic() - known.left_s < within_s
 
 
 def is_written(path: str | os.PathLike[str]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import reprlib
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -12,7 +13,7 @@ from .catalog import Catalog
 from .catalog_file import read_catalog_file
 from .contents import Contents
 from .database import is_database
-from .declare import database_contents, declare, file_table
+from .declare import database_contents, declare, file_table, name_parts
 from .entries import declared
 from .folder import read_folder
 from .formats import NO_ARROW, format_of, is_arrow, stem
@@ -54,16 +55,16 @@ def open_catalog(
     (Column(name='n', type='BIGINT'),)
     """
     survey = Survey(clock, holds_file=holds_file)
-    place = None if where is None else _local(os.fspath(where))
+    place = None if where is None else _local(where)
     beside = None
     if place is not None:
         beside = (place if place.is_dir() else place.parent) / STATISTICS
     folder = beside if statistics is None else local_path(os.fspath(statistics))
-    named = dict(tables or {})
+    named = _named(tables)
     # Frames are taken over once; files are listed anew whenever the catalog is refreshed.
     frames = [
         declare(name, named.pop(name), None, survey.metadata)
-        for name in tables or {}
+        for name in tuple(named)
         if is_frame(named[name])
     ]
     catalog = Catalog(survey, partial(_read, place, named, frames, survey), folder, place)
@@ -73,7 +74,26 @@ def open_catalog(
     return catalog
 
 
-def _local(where: str) -> Path:
+def _named(given: object) -> dict[str, object]:
+    if given is not None and not isinstance(given, Mapping):
+        raise CatalogError(
+            'tables: must be a dictionary of names, as {"orders": "orders.csv"}, got '
+            + reprlib.repr(given)
+        )
+    named = dict(given or {})
+    for name in named:
+        name_parts(name)
+    return named
+
+
+def _local(given: object) -> Path:
+    if not isinstance(given, str | os.PathLike):
+        shown = f"a {type(given).__name__}" if is_frame(given) else reprlib.repr(given)
+        raise CatalogError(
+            f"{shown} is no place of data: give the path of a folder, a catalog "
+            "file, a data file or a DuckDB database. Tables are named one by one with tables={...}"
+        )
+    where: str = os.fspath(given)
     if scheme_of(where):
         raise CatalogError(
             f"{where}: a catalog lies on this machine, and queries read local files only; copy the "

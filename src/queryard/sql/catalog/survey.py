@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from .contents import Contents
 from .listing import Listing
 from .metadata import MetadataReader
+from .open_files import redefinitions
 
 T = TypeVar("T")
 Clock = Callable[[], float]
@@ -36,12 +37,15 @@ class _Known:
     """What a look found."""
 
     began_s: float
+    redefinitions: int
     took_s: float
     found: Any
     listing: Listing
 
     def serves(self, asked_s: float, allowed: Allowed) -> bool:
-        return asked_s <= self.began_s + allowed(self.took_s)
+        """Whether it is young enough; what this process has changed since is seen at once."""
+        is_same = self.redefinitions == redefinitions()
+        return asked_s <= self.began_s + (allowed(self.took_s) if is_same else 0.0)
 
 
 class Survey:
@@ -105,11 +109,11 @@ class Survey:
         due = is_meant and known is not None and not known.serves(self._asked_s, self._allowed)
         if known is None or due:
             listing = Listing() if known is None else known.listing
-            began_s = self.clock()
+            before, began_s = redefinitions(), self.clock()
             found = look(listing)
             took_s = self.clock() - began_s
             if known is not None and found == known.found:
                 found = known.found
-            known = _Known(began_s, took_s, found, listing)
+            known = _Known(began_s, before, took_s, found, listing)
         self._visited[place] = known
         return known.found  # type: ignore[no-any-return]

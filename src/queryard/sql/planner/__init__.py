@@ -2,6 +2,6 @@
 
 from .errors import NotStageable
 from .plan import StagedJob, StagedPlan
-from .staging import plan_staged
+from .staging import Asked, plan_staged
 
-__all__ = ["NotStageable", "StagedJob", "StagedPlan", "plan_staged"]
+__all__ = ["Asked", "NotStageable", "StagedJob", "StagedPlan", "plan_staged"]

@@ -99,6 +99,7 @@ class Assembly:
                 rows_expected=fragment.rows,
                 bytes_expected=fragment.bytes,
                 map_scan_bytes=fragment.scan_bytes,
+                most_rows=fragment.most_rows,
             )
         self.jobs.append(job)
         return job
@@ -120,6 +121,7 @@ class Assembly:
             side_bytes_expected=tuple(job.side_bytes),
             map_scan_bytes=job.scan_bytes,
             reduce_scan_bytes=fragment.scan_bytes,
+            most_rows=fragment.most_rows,
             fold_sql=job.fold_sql,
         )
 
@@ -141,6 +143,7 @@ class Assembly:
             seconds,
             story=(f"read {job.name}",),
             untouched=True,
+            most_rows=job.most_rows,
         )
 
     def gathered(self, fragment: Fragment) -> Fragment:

@@ -11,6 +11,7 @@ from typing import Any
 from sqlglot import exp
 
 from queryard.sql.statistics.distinct import remaining
+from queryard.sql.statistics.matching import Side, joined, matched_share
 
 from .algebra import (
     Aggregate,
@@ -29,7 +30,6 @@ from .derived import distinct_values
 from .expressions import Expr, bare, references
 from .facts import column_facts
 from .filters import Filters
-from .matching import Side, joined_frequent, joined_rows, matched_share
 from .oracle import Oracle
 from .origins import Origin, Scanned, origin_of
 from .selectivity import ColumnFacts, Selectivity
@@ -159,11 +159,15 @@ class Cardinality:
             return left.kept(left.rows * (share if node.kind == "semi" else max(missed, 0.1)))
         share, joined = self._pair_share(node, left, right)
         inner = left.rows * right.rows * share
-        rows = inner
+        rows, least = inner, 0.0
+        # Every row of a side that is kept comes at least once.
         if node.kind in ("left", "full"):
             rows += left.rows * (1 - self._matched_share(node, left, right))
+            least = left.rows
         if node.kind in ("right", "full"):
             rows += right.rows * (1 - self._matched_share(node, left, right, of_right=True))
+            least = max(least, right.rows)
+        rows = max(rows, least)
         columns = {
             **left.kept(rows).columns,
             **right.kept(rows).columns,
@@ -195,9 +199,9 @@ class Cardinality:
                 continue
             one, other = self._side(keys[0], left), self._side(keys[1], right)
             pairs_of_keys.append(keys)
-            rows = min(joined_rows(one, other), pairs)
-            shares.append(rows / pairs)
-            known |= _after_join(keys, columns, one, other, rows)
+            both = joined(one, other)
+            shares.append(min(both.rows / pairs, 1.0))
+            known |= _after_join(keys, columns, both)
         share, power = 1.0, 1.0
         for each in sorted(shares):
             share *= each**power
@@ -245,7 +249,8 @@ class Cardinality:
                 # Skewed columns keep fewer of their values than a filter keeps of the rows.
                 left = self._judging.distinct(scan, [facts.origin])
                 distinct = distinct if left is None else min(distinct, max(left, 1.0))
-        return Side(rows, max(min(distinct, rows), 1.0), frequent or {}, facts.spread)
+        spread = None if facts.spread is None else facts.spread.of_rows(rows)
+        return Side(rows, max(min(distinct, rows), 1.0), frequent or {}, spread)
 
     def _combinations(self, keys: Sequence[Expr], side: Estimate) -> float | None:
         """How many combinations of its keys a side of a join has, if they are columns."""
@@ -284,8 +289,10 @@ class Cardinality:
         child = self.of(node.child)
         groups = self.groups([source for _, source in node.keys], child)
         columns = {
-            name: replace(child.columns[source], origin=None, frequent=None)
+            name: replace(facts, origin=None, frequent=None, spread=spread and spread.of_values)
             for name, source in node.keys
+            for facts in (child.columns[source],)
+            for spread in (facts.spread,)
         }
         counted = {call.out for call in node.calls if call.function.startswith("count")}
         for field in node.fields:
@@ -325,21 +332,19 @@ def key_pair(condition: Expr, left: frozenset[str]) -> tuple[Expr, Expr] | None:
 
 
 def _after_join(
-    keys: tuple[Expr, Expr], columns: Mapping[str, ColumnFacts], one: Side, other: Side, rows: float
+    keys: tuple[Expr, Expr], columns: Mapping[str, ColumnFacts], both: Side
 ) -> dict[str, ColumnFacts]:
     """What is known of keys that are columns, in the rows that a join makes."""
-    frequent = joined_frequent(one, other, rows)
-    distinct = max(min(one.distinct, other.distinct), 1.0)
-    spread = None
-    if one.spread is not None and other.spread is not None:
-        spread = one.spread.joined(other.spread)
-        distinct = max(min(distinct, spread.distinct), 1.0)
     known = {}
     for side in keys:
         facts = _plain(side, columns)
-        if facts is not None and (spread is not None or frequent):
+        if facts is not None and (both.spread is not None or both.frequent):
             known[side.name] = replace(
-                facts, distinct=distinct, spread=spread, null_share=0.0, frequent=frequent
+                facts,
+                distinct=max(both.distinct, 1.0),
+                spread=both.spread,
+                null_share=0.0,
+                frequent=both.frequent,
             )
     return known
 

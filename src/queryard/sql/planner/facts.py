@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from queryard.sql.statistics.distribution import Distribution
 from queryard.sql.statistics.positions import position
 
-from .distribution import Distribution
 from .selectivity import ColumnFacts
 from .types import width_bytes
 

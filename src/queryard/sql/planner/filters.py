@@ -18,6 +18,7 @@ class _OfScan:
 
     ranged: list[str] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
+    on_column: dict[str, list[str]] = field(default_factory=dict)
     ranged_share: float = 1.0
     plain: list[Expr] = field(default_factory=list)
     rest: list[Expr] = field(default_factory=list)
@@ -49,7 +50,7 @@ class Filters:
             ranged_share = part.ranged_share * self._selectivity.of_all(part.plain, facts)
             others_share = self._selectivity.of_all(part.rest, facts)
             found = self.judging.filtered(
-                scan, part.ranged, part.others, ranged_share, others_share
+                scan, part.ranged, part.others, part.on_column, ranged_share, others_share
             )
             if found is None:
                 share *= self._selectivity.of_all([*part.plain, *part.rest], facts)
@@ -76,6 +77,8 @@ class Filters:
             part = parts.setdefault(origin.scan, _OfScan())
             written = f"({sql_of(origin)})"
             column = only_column(origin.expression)
+            if column is not None:
+                part.on_column.setdefault(column, []).append(written)
             if column is not None and all(facts[n].clustered for n in references(condition)):
                 part.in_order.setdefault(column, []).append((condition, written))
                 continue

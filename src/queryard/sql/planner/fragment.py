@@ -6,6 +6,7 @@ that needs rows of other tasks closes the fragment: it becomes a job, or the red
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -104,6 +105,7 @@ class Fragment:
     story: tuple[str, ...] = ()
     tail: str = ""  # ORDER BY and LIMIT, not yet put around the SQL
     untouched: bool = False  # exactly the rows of a closed job
+    most_rows: float = math.inf  # however many rows it reads
 
     @property
     def columns(self) -> str:

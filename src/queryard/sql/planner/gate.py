@@ -48,9 +48,14 @@ _SOURCES = frozenset(["BASE_TABLE", "JOIN", "SUBQUERY", "EMPTY"])
 _QUERIES = frozenset(["SELECT_NODE", "SET_OPERATION_NODE"])
 # Macros that only spell out stable functions.
 _SAFE_MACROS = frozenset({"nullif"})
-# Stable for DuckDB, but they look at the session or at where a row lies.
+# Stable for DuckDB, but they look at the session, at the clock, at how a column is called in the
+# statement or at where a row lies.
 _LOOKS_AROUND = frozenset(
     [
+        "age",
+        "alias",
+        "current_localtime",
+        "current_localtimestamp",
         "current_setting",
         "getvariable",
         "getenv",
@@ -172,7 +177,7 @@ def _check_function(node: Mapping[str, Any], kinds: FunctionKinds) -> None:
     if name in kinds.unstable:
         raise NotStageable(f"{name}() does not give the same answer every time")
     if name in _LOOKS_AROUND:
-        raise NotStageable(f"{name}() depends on the session")
+        raise NotStageable(f"{name}() depends on more than its arguments")
     if name not in kinds.stable and name not in _SAFE_MACROS:
         raise NotStageable(f"the function {name} is not known to be safe to split")
     if any(argument.get("name") for argument in node.get("arguments", ())):

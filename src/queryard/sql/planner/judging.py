@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from .origins import Origin, Scanned, sql_of
+from .origins import Origin, Scanned, only_column, sql_of
 
 PRIOR = 0.5
 """Statistics count like so many rows of a sample that match."""
 
 ENOUGH = 500
-"""As many rows of a sample are enough to judge something on them alone."""
+"""As many rows of a sample are enough to judge a share on them alone."""
 
 
 class JudgeLike(Protocol):
@@ -26,7 +26,7 @@ class JudgeLike(Protocol):
         self, key: str, expressions: Sequence[str], share: float
     ) -> float | None: ...
     def frequent(
-        self, key: str, expression: str, condition: str = ""
+        self, key: str, expression: str, condition: str = "", own: str = ""
     ) -> Mapping[Any, float] | None: ...
     def mean_width(self, key: str, expression: str) -> float | None: ...
 
@@ -42,6 +42,7 @@ class Judging:
         scan: Scanned,
         ranged: Iterable[str],
         others: Iterable[str],
+        on_column: Mapping[str, Sequence[str]],
         ranged_share: float,
         others_share: float,
     ) -> Scanned | None:
@@ -52,6 +53,10 @@ class Judging:
             scan,
             ranged=(*scan.ranged, *ranged),
             others=(*scan.others, *others),
+            on_column={
+                column: (*scan.on_column.get(column, ()), *on_column.get(column, ()))
+                for column in scan.on_column.keys() | on_column.keys()
+            },
             ranged_share=scan.ranged_share * ranged_share,
             others_share=scan.others_share * others_share,
         )
@@ -102,12 +107,10 @@ class Judging:
         """The frequent values of a column in the rows of a scan, with their shares."""
         if self._judge is None:
             return {}
-        condition = scan.condition
-        if condition:
-            among = self._judge.share(scan.table, condition)
-            if among is None or (among.matches < ENOUGH and not among.exact):
-                condition = ""  # too few to tell: those of the table
-        return self._judge.frequent(scan.table, sql_of(origin), condition) or {}
+        column = only_column(origin.expression)
+        own = () if column is None else scan.on_column.get(column, ())
+        found = self._judge.frequent(scan.table, sql_of(origin), scan.condition, " AND ".join(own))
+        return found or {}
 
     def width(self, scan: Scanned, origin: Origin) -> float | None:
         """Bytes of a value."""

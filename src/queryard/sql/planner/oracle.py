@@ -87,9 +87,9 @@ class Oracle:
         except duckdb.Error as error:
             raise NotStageable(f"table {table.name!r} has a type unknown here: {error}") from error
 
-    def describe(self, sql: str) -> tuple[Field, ...]:
+    def describe(self, sql: str, parameters: Any = ()) -> tuple[Field, ...]:
         """Names and types of the result of a statement; DuckDB's own error if it has one."""
-        rows = self._connection.execute(f"DESCRIBE {sql}").fetchall()
+        rows = self._connection.execute(f"DESCRIBE {sql}", parameters or None).fetchall()
         return tuple(Field(row[0], row[1]) for row in rows)
 
     def serialise(self, sql: str) -> dict[str, Any]:

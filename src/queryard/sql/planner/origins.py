@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from .expressions import Expr, references, substituted, text
@@ -21,14 +21,16 @@ class Scanned:
     """The rows of a scan that are left by the conditions on its table alone.
 
     `ranged` are the conditions that histograms tell best, since the rows lie in the order of their
-    column; `others` are judged on the sample. `share` is what is left of the table, `ranged_share`
-    and `others_share` what statistics alone say.
+    column; `others` are judged on the sample. Those of both that read one column only are
+    `on_column`. `share` is what is left of the table, `ranged_share` and `others_share` what
+    statistics alone say.
     """
 
     table: str
     rows: float
     ranged: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
+    on_column: Mapping[str, Sequence[str]] = field(default_factory=dict)
     ranged_share: float = 1.0
     others_share: float = 1.0
     share: float = 1.0

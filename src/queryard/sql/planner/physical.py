@@ -24,6 +24,7 @@ from .algebra import (
     UnionAll,
 )
 from .assembly import Assembly, flushed
+from .bounds import most_rows
 from .builder import Builder
 from .cardinality import Cardinality
 from .contract import CatalogLike, TableLike
@@ -131,7 +132,11 @@ class Physical:
             seconds=child.seconds + child.rows * row_s,
             story=(*child.story, story) if story and story not in child.story else child.story,
             untouched=False,
+            most_rows=self._most_rows(node),
         )
+
+    def _most_rows(self, node: Node) -> float:
+        return most_rows(node, self.cardinality, self.catalog)
 
     # ------------------------------------------------------------------ leaves
 
@@ -153,7 +158,10 @@ class Physical:
         piece = Piece(source, f"SELECT {columns or '1 AS one'} FROM ", " AS t")
         size = self.cardinality.bytes(node)
         story = (f"scan {node.table}",)
-        return Fragment([piece], node.fields, rows, size, seconds, size, story=story)
+        most = self._most_rows(node)
+        return Fragment(
+            [piece], node.fields, rows, size, seconds, size, story=story, most_rows=most
+        )
 
     def _is_small(self, table: TableLike, seconds: float) -> bool:
         """Whether one task reads all of a table, whatever other plans do."""
@@ -198,7 +206,10 @@ class Physical:
             story += fragment.story
         rows, size = self.cardinality.rows(node), self.cardinality.bytes(node)
         story = (*dict.fromkeys(story), "union all")
-        return Fragment(pieces, node.fields, rows, size, seconds, scanned, story=story)
+        most = self._most_rows(node)
+        return Fragment(
+            pieces, node.fields, rows, size, seconds, scanned, story=story, most_rows=most
+        )
 
     def _aggregate(self, node: Aggregate) -> Fragment:
         child = self.compile(node.child)
@@ -266,7 +277,8 @@ class Physical:
             child, node, partial_grouping(node), GROUP_ROW_S, "aggregate in parts"
         )
         width = 8.0 * len(fields)
-        return replace(fragment, fields=fields, rows=rows, bytes=rows * width, apart=[], hashed=[])
+        found = replace(fragment, fields=fields, rows=rows, bytes=rows * width, apart=[], hashed=[])
+        return replace(found, most_rows=self._most_rows(node) * tasks)
 
     def _sort(self, node: Sort) -> Fragment:
         child = flushed(self.compile(node.child))
@@ -277,7 +289,9 @@ class Physical:
             if node.limit is not None:
                 most = Wrap("SELECT * FROM ", f"{order} LIMIT {node.limit + node.offset}")
                 child = self.wrapped(child, node, most, 0.0, f"{story} in parts")
-                child = replace(child, rows=min(child.rows, 16.0 * (node.limit + node.offset)))
+                each = float(node.limit + node.offset)
+                tasks = max(tasks_for(child.seconds, child.build_seconds), 2)
+                child = replace(child, rows=min(child.rows, 16.0 * each), most_rows=tasks * each)
             child = self.assembly.gathered(self.assembly.reading(self.assembly.closed(child)))
         tail = order
         if node.limit is not None:

@@ -7,6 +7,7 @@ into a table once and shared by every task that joins with it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -143,9 +144,16 @@ class StagedJob:
     map_scan_bytes: float = 0.0
     reduce_scan_bytes: float = 0.0
     """Of the columns of tables that its tasks read, once they are decoded."""
+    most_rows: float = math.inf
+    """Its result has no more, however many rows it reads."""
     fold_sql: str = ""
     """Makes of several outputs of maps, read as the first side, one of the same form; "" where
     outputs cannot be put together before the reduce phase."""
+
+    @property
+    def most_bytes(self) -> float:
+        """The bytes of the most rows that its result can have."""
+        return self.most_rows * self.bytes_expected / max(self.rows_expected, 1.0)
 
     @property
     def sides(self) -> int:

@@ -14,9 +14,9 @@ from typing import Any
 from sqlglot import exp
 
 from queryard.sql.statistics.distinct import remaining
+from queryard.sql.statistics.distribution import Distribution, Range
 from queryard.sql.statistics.positions import position
 
-from .distribution import Distribution, Range
 from .expressions import Expr, bare, conjuncts, disjuncts, references, text
 from .origins import Origin
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import duckdb
 from sqlglot import exp
 
@@ -25,6 +27,13 @@ from .sideways import Sideways
 _BROADCAST_BYTES = 128e6
 
 
+class Asked(NamedTuple):
+    """A statement with the values of its parameters."""
+
+    sql: str
+    parameters: Any
+
+
 def plan_staged(
     sql: str,
     catalog: CatalogLike,
@@ -32,6 +41,7 @@ def plan_staged(
     broadcast_bytes: float = _BROADCAST_BYTES,
     partitions: int | None = None,
     split_bytes: float | None = None,
+    asked: Asked | None = None,
 ) -> StagedPlan:
     """Split a query into jobs, or say why not (`NotStageable`).
 
@@ -39,12 +49,13 @@ def plan_staged(
     of splits of this plan alone, `partitions` the number of reduce tasks, and tables above
     `broadcast_bytes` are never shared whole with every task. `split_bytes` is the size of the
     canonical splits of text files, and must be the same for all plans that are to share scans.
+    `asked` is the statement with parameters that was written out as `sql`.
     """
     if partitions is not None and not 1 <= partitions <= 65535:
         raise ValueError(f"partitions must be from 1 to 65535, got {partitions!r}")
     try:
         return _planned(
-            sql, catalog, Sizing(target_bytes, broadcast_bytes, partitions, split_bytes)
+            sql, catalog, Sizing(target_bytes, broadcast_bytes, partitions, split_bytes), asked
         )
     except RecursionError as error:
         raise NotStageable("the statement is nested too deeply") from error
@@ -53,7 +64,9 @@ def plan_staged(
         raise NotStageable(f"a part alone is no SQL: {str(error).splitlines()[0]}") from error
 
 
-def _planned(sql: str, catalog: CatalogLike, sizing: Sizing) -> StagedPlan:
+def _planned(
+    sql: str, catalog: CatalogLike, sizing: Sizing, asked: Asked | None = None
+) -> StagedPlan:
     with Oracle() as oracle:
         builder = Builder(oracle)
         root, expected = bound_query(sql, catalog, builder)
@@ -64,9 +77,23 @@ def _planned(sql: str, catalog: CatalogLike, sizing: Sizing) -> StagedPlan:
         root = Sideways(builder, cardinality).run(root)
         root = pruned(root)
         check_types(root, expected)
+        if asked is not None:
+            expected = _as_asked(asked, expected, oracle)
         physical = Physical(catalog, builder, cardinality, sizing)
         jobs = physical.finish(root, expected)
-    return StagedPlan(sql, jobs, expected, physical.assembly.frames)
+    text = sql if asked is None else asked.sql
+    return StagedPlan(text, jobs, expected, physical.assembly.frames)
+
+
+def _as_asked(asked: Asked, expected: tuple[Field, ...], oracle: Oracle) -> tuple[Field, ...]:
+    """The columns of a statement with parameters, which name these; its types must be the same."""
+    try:
+        found = oracle.describe(asked.sql.strip().rstrip(";"), asked.parameters)
+    except duckdb.Error as error:
+        raise NotStageable(f"DuckDB says: {str(error).splitlines()[0]}") from error
+    if [field.type for field in found] != [field.type for field in expected]:
+        raise NotStageable("its parameters have other types than literals")
+    return found
 
 
 def _check_partial_forms(node: Node) -> None:

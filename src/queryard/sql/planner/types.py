@@ -37,12 +37,12 @@ _TRAVEL = (
             "TIMESTAMP_S",
             "TIMESTAMP_MS",
             "TIMESTAMP_NS",
-            "INTERVAL",
         ]
     )
     | {"TIMESTAMP WITH TIME ZONE"}
 )
-_AS_TEXT = frozenset({"UUID", "BIT", "UHUGEINT", "TIME WITH TIME ZONE", "JSON"})
+# An INTERVAL of Arrow has nanoseconds, so that its time ends at 292 years.
+_AS_TEXT = frozenset({"UUID", "BIT", "UHUGEINT", "TIME WITH TIME ZONE", "JSON", "INTERVAL"})
 _DECIMAL = re.compile(r"^DECIMAL\(\d+,\d+\)$")
 _NAME = re.compile(r'^("([^"]|"")*"|\S+) ')
 _LIST = re.compile(r"^(.*)\[\d*\]$")

@@ -22,7 +22,7 @@ from queryard.sql.catalog.canonical import is_text_table
 from queryard.sql.catalog.catalog import Catalog
 from queryard.sql.catalog.database import DatabaseTable
 from queryard.sql.catalog.model import Table
-from queryard.sql.catalog.open_files import is_writable
+from queryard.sql.catalog.open_files import is_writable, was_written
 
 from .analyse import analyse_table
 from .quick import quick_statistics, sample_table, small_instance
@@ -45,6 +45,9 @@ LATEST_S = 600.0
 QUIET_S = 10.0
 """For so long no query must have been active before a large table of text is sampled: that takes as
 long as a query over all of it."""
+
+DETACHED_S = 60.0
+"""For so long a database that this process wrote is left alone."""
 
 LARGE_TEXT_BYTES = 16e6
 LOOK_S = 0.1
@@ -212,8 +215,7 @@ class Collector:
             # Other machines are not read unasked, and a long look keeps writers of a database out.
             if table.elsewhere or (what == "slow" and table.kind == "database"):
                 continue
-            # Where clients of a server write, every write would be followed by a look.
-            if isinstance(table, DatabaseTable) and is_writable(table.database.path):
+            if isinstance(table, DatabaseTable) and _is_left_alone(table.database.path):
                 continue
             if done.get(key) is not table and not self._must_wait(table):
                 found.append((table.name.lower() not in self._wanted, table.bytes, key, table))
@@ -246,6 +248,15 @@ class Collector:
             finally:
                 with self._lock:
                     self._connection = None
+
+
+def _is_left_alone(database: str) -> bool:
+    """Where clients of a server write, every write would be followed by a look.
+
+    A database that was just detached is wanted by another program, which must not find the file
+    locked by a look.
+    """
+    return is_writable(database) or was_written(database, DETACHED_S)
 
 
 class _Pace:

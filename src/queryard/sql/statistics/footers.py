@@ -225,8 +225,12 @@ def _of_folders(column: Column, uris: Iterable[str]) -> ColumnStatistics:
     """A partition column: its values are the names of folders."""
     uris = list(uris)
     values = hive_values(uris, column.name)
-    present = [_typed(value, column.type) for value in values if value is not None]
-    low, high = (min(present), max(present)) if present else (None, None)
+    present = [value for value in values if value is not None]
+    try:
+        typed = [_typed(value, column.type) for value in present]
+    except ValueError:  # DuckDB knows more ways to write a value
+        typed = []
+    low, high = (min(typed), max(typed)) if typed else (None, None)
     null_files = sum(1 for uri in uris if hive_values([uri], column.name) == {None})
     width = fixed_width_bytes(column.type) or TEXT_WIDTH
     return ColumnStatistics(
@@ -241,4 +245,6 @@ def _typed(value: str, type_: str) -> Any:
         return datetime.date.fromisoformat(value)
     if type_ == "TIMESTAMP":
         return datetime.datetime.fromisoformat(value)
-    return value
+    if type_ == "VARCHAR":
+        return value
+    raise ValueError(f"values of type {type_} are not read here")

@@ -29,6 +29,9 @@ REMEMBERED = 20_000
 OFTEN, OFTEN_PLACES = 10, 3
 """A frequent value is seen so often in a sample, and not only where its rows lie together."""
 
+ALIKE = 4.0
+"""That values are kept alike counts like so many rows of each that match."""
+
 MOST_FREQUENT = 1000
 POINTS = 16
 """As many points of each bucket of a histogram are tried."""
@@ -135,33 +138,46 @@ class Judge:
         return self._answer(key, ("share of distinct", items, repr(share)), of)
 
     def frequent(
-        self, key: str, expression: str, condition: str = ""
+        self, key: str, expression: str, condition: str = "", own: str = ""
     ) -> Mapping[Any, float] | None:
-        """The values that many rows have (of those that match), with their share of the non-nulls.
+        """The values that many rows have, with their share of the non-nulls among rows that match.
 
-        Where the sample is the whole table, all values if they are few.
+        `own` is the part of the condition that reads the expression alone: it keeps all rows of a
+        value or none, which any row of the value shows. Of the rest of the condition a sample may
+        show few rows. So the number of rows of a value is what they would be if all values were
+        kept alike, and the more the sample shows the more what it shows. Where the sample is the
+        whole table, it is right, and all values are told if they are few.
         """
-        where = f"WHERE ({condition}\n)" if condition else ""
+        where = f"WHERE ({own}\n)" if own else ""
+        matches = f"({condition}\n)" if condition else "true"
 
         def of(relation: str, sample: TableSample) -> Mapping[Any, float] | None:
-            often = f"n >= {OFTEN} AND places >= {OFTEN_PLACES}"
+            often, alike = f"n >= {OFTEN} AND places >= {OFTEN_PLACES}", ALIKE
             if sample.exact:
-                often = f"n >= {OFTEN} OR different <= {MOST_FREQUENT}"
+                often, alike = f"m > 0 AND (m >= {OFTEN} OR different <= {MOST_FREQUENT})", 0.0
             rows = self._rows(
-                f"""SELECT value, n / total FROM (
-                    SELECT v, count(*), {PIECES_SEEN}, sum(count(*)) OVER (), count(*) OVER ()
-                    FROM (SELECT ({expression}\n), {identifier(PIECE)} FROM {relation} {where})
-                        AS those(v, {identifier(PIECE)})
-                    WHERE v IS NOT NULL GROUP BY v
-                    ) AS counted(value, n, places, total, different)
-                    WHERE {often} ORDER BY n DESC, value LIMIT {MOST_FREQUENT}"""
+                f"""SELECT value, n / rows
+                        * coalesce((m + {alike}) / nullif(n * kept + {alike}, 0), 1) AS share
+                    FROM (SELECT *, matching / rows AS kept FROM (
+                        SELECT v, count(*), count(*) FILTER (WHERE matches), {PIECES_SEEN},
+                            sum(count(*)) OVER (), sum(count(*) FILTER (WHERE matches)) OVER (),
+                            sum((count(*) FILTER (WHERE matches) > 0)::INTEGER) OVER ()
+                        FROM (SELECT ({expression}\n), {matches}, {identifier(PIECE)}
+                            FROM {relation} {where}) AS those(v, matches, {identifier(PIECE)})
+                        WHERE v IS NOT NULL GROUP BY v
+                        ) AS counted(value, n, m, places, rows, matching, different))
+                    WHERE {often} ORDER BY share DESC, value LIMIT {MOST_FREQUENT}"""
             )
             try:
-                return None if rows is None else dict(rows)
+                shares = dict(rows or ())
             except TypeError:  # lists are no keys
                 return None
+            if rows is None:
+                return None
+            whole = max(1.0, sum(shares.values()))
+            return {value: share / whole for value, share in shares.items()}
 
-        return self._answer(key, ("frequent", expression, where), of)
+        return self._answer(key, ("frequent", expression, matches, where), of)
 
     def share_by_histogram(
         self, key: str, column: str, type_: str, histogram: Histogram, condition: str
@@ -197,14 +213,31 @@ class Judge:
         """
 
         def of(relation: str, sample: TableSample) -> tuple[float, float] | None:
-            number = f"CAST(({expression}\n) AS DOUBLE)"
-            found = f"min({number}), max({number}), count(*)"
+            found = f"count(*), {_bounds_sql(expression)}"
             row = self._row(f"SELECT {found} FROM {relation} WHERE ({condition}\n)")
-            if row is None or row[0] is None or (int(str(row[2])) < BOUNDING and not sample.exact):
-                return None
-            return float(str(row[0])), float(str(row[1]))
+            return None if row is None else _bounds(row[1:], int(row[0]), sample)
 
         return self._answer(key, ("bounds", expression, condition), of)
+
+    def prepare(self, key: str, condition: str, expressions: Sequence[str]) -> None:
+        """Answer at once what is asked for next: `share` of a condition and `bounds` with it.
+
+        Beginning a statement takes about as long as counting a sample.
+        """
+
+        def of(relation: str, sample: TableSample) -> None:
+            found = ", ".join(["count(*)", *map(_bounds_sql, expressions)])
+            row = self._row(f"SELECT {found} FROM {relation} WHERE ({condition}\n)")
+            if row is None:
+                return  # each by itself may have an answer
+            matches = int(row[0])
+            known = (sample.key, sample.version)
+            self._answers[(*known, "share", condition)] = Share(matches, sample.rows, sample.exact)
+            for place, expression in enumerate(expressions):
+                bounds = _bounds(row[1 + 2 * place : 3 + 2 * place], matches, sample)
+                self._answers[(*known, "bounds", expression, condition)] = bounds
+
+        self._answer(key, ("prepared", condition, *expressions), of)
 
     def mean(self, key: str, expression: str) -> float | None:
         """The mean of a number over the rows where it is not null; 0 if there are none."""
@@ -289,6 +322,20 @@ class Judge:
             return None
         self._loaded[sample.key] = (sample.version, name)
         return name
+
+
+def _bounds_sql(expression: str) -> str:
+    """Of something else than a number they are null."""
+    return ", ".join(f"TRY_CAST({end}(({expression}\n)) AS DOUBLE)" for end in ("min", "max"))
+
+
+def _bounds(
+    ends: Sequence[float | None], matches: int, sample: TableSample
+) -> tuple[float, float] | None:
+    low, high = ends
+    if low is None or high is None or (matches < BOUNDING and not sample.exact):
+        return None
+    return low, high
 
 
 def _instance() -> duckdb.DuckDBPyConnection:

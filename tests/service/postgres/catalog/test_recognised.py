@@ -36,6 +36,40 @@ CATALOG = [
     'DELETE FROM orders USING "postgres".information_schema.tables t WHERE t.a = 1',
     "SELECT * EXCLUDE (a) FROM orders JOIN x ON f(a, b), (pg_class CROSS JOIN y)",
 ]
+# What looks at a relation as a whole, and would be answered by DuckDB's own catalogs.
+LOOKING = [
+    "SUMMARIZE pg_class",
+    'summarize "pg_catalog" . PG_CLASS',
+    "SUMMARIZE TABLE pg_class",
+    "DESCRIBE information_schema.tables",
+    "DESC pg_class",
+    "SHOW TABLE pg_class",
+    "PIVOT pg_class ON relkind USING count(*)",
+    "PIVOT_WIDER pg_class ON relkind USING count(*)",
+    "PIVOT (pg_class) ON relkind USING count(*)",
+    "PIVOT (FROM pg_class) ON relkind USING count(*)",
+    "UNPIVOT pg_class ON oid INTO NAME n VALUE v",
+    "FROM (SUMMARIZE pg_class)",
+    "FROM (DESCRIBE memory.pg_catalog.pg_class)",
+    "SELECT * FROM (SUMMARIZE pg_class)",
+    "SELECT * FROM (SHOW pg_class)",
+    "SELECT * FROM orders, (PIVOT pg_class ON relkind USING count(*))",
+    "SELECT * FROM pg_class PIVOT (count(*) FOR relkind IN ('r'))",
+    "WITH c AS (SUMMARIZE pg_class) SELECT * FROM c",
+    "WITH c AS (PIVOT pg_class ON relkind USING count(*)) FROM c",
+    "EXPLAIN SUMMARIZE pg_class",
+    "PREPARE p AS SUMMARIZE pg_class",
+    "CREATE TEMP TABLE t AS TABLE pg_class",
+    "CREATE TEMP VIEW v AS FROM (SUMMARIZE pg_class)",
+    "INSERT INTO orders TABLE pg_catalog.pg_class",
+    "SELECT * FROM orders UNION ALL TABLE pg_class",
+    "FROM histogram(pg_class, oid)",
+    "SELECT * FROM pragma_table_info('pg_class')",
+    "PRAGMA table_info('pg_catalog.pg_class')",
+    "CALL pragma_show('pg_class')",
+    "-- a comment\nSUMMARIZE /* another */ pg_class",
+]
+
 # DuckDB would answer these by its own session.
 BESIDE_DATA = [
     ("SELECT version() FROM orders", "version\\(\\)"),
@@ -62,11 +96,18 @@ DATA = [
     "UPDATE orders SET a = 1, pg_note = 2 WHERE a IS DISTINCT FROM 2",
     "INSERT INTO orders SELECT a IS DISTINCT FROM b, pg_note FROM orders JOIN x USING (pg_id)",
     "SELECT lower('information_schema')",
+    "SUMMARIZE orders",
+    "DESCRIBE orders; SELECT pg_note FROM orders",
+    "PIVOT orders ON note USING sum(pg_note)",
+    "SELECT note FROM orders ORDER BY a DESC, pg_note",
+    "CREATE TEMP TABLE pg_mine (a INTEGER)",
+    "ALTER TABLE pg_mine ADD COLUMN b INTEGER",
+    "SELECT * FROM histogram(orders, pg_note)",
     "",
 ]
 
 
-@pytest.mark.parametrize("sql", CATALOG)
+@pytest.mark.parametrize("sql", CATALOG + LOOKING)
 def test_catalog_queries_are_known(sql: str, queries: CatalogQueries):
     assert queries.concerns(sql)
 
@@ -85,8 +126,10 @@ def test_values_of_the_session_are_not_duckdbs(sql: str, word: str, queries: Cat
 
 
 @pytest.mark.parametrize(
-    "sql", [sql for sql in CATALOG if sql[:6] in ("INSERT", "CREATE", "EXPLAI")]
+    "sql", [sql for sql in CATALOG if sql[:6] in ("INSERT", "CREATE", "EXPLAI")] + LOOKING
 )
-def test_what_is_no_query_is_refused(sql: str, queries: CatalogQueries):
-    with pytest.raises(UnknownCatalogQuery):
+def test_what_is_no_query_is_refused(sql: str, queries: CatalogQueries, caplog):
+    with pytest.raises(UnknownCatalogQuery) as refused:
         queries.answer(sql)
+    assert refused.value.sqlstate in ("0A000", "42601", "42P01")
+    assert sql in caplog.text

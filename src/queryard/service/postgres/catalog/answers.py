@@ -21,6 +21,23 @@ class UnknownCatalogQuery(QueryardError):
         self.sqlstate = sqlstate
 
 
+class UnknownRelation(UnknownCatalogQuery):
+    """A name without a schema that is no relation of the catalogs; it may be one of data."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'relation "{name}" does not exist', "42P01")
+        self.name = name
+
+
+class DataBesideCatalogs(UnknownCatalogQuery):
+    """A query that reads the catalogs, and data as well."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name} is data, and cannot be read together with the catalogs; ask in two statements"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Described:
     """The columns and parameters of a catalog query; all types are OIDs of PostgreSQL."""

@@ -52,10 +52,14 @@ class TableFacts:
 
 @dataclass(frozen=True, slots=True)
 class CatalogFacts:
-    """All that a client may know. `schema` is the one that tables without a schema are in."""
+    """All that a client may know. `schema` is the one that tables without a schema are in.
+
+    `searched` are the schemas that names without one are looked for in.
+    """
 
     tables: tuple[TableFacts, ...]
     database: str = "memory"
     schema: str = "main"
     user: str = "queryard"
     tenant: str = "default"
+    searched: tuple[str, ...] = ("main",)

@@ -36,6 +36,7 @@ def facts_of(
     user: str = "queryard",
     tenant: str = "default",
     writes: Collection[str] = (),
+    searched: tuple[str, ...] = ("main",),
 ) -> CatalogFacts:
     """The facts about every table of a catalog.
 
@@ -50,7 +51,7 @@ def facts_of(
             tables.append(_table(table, visible, schema, writable))
         except QueryardError as error:
             _log.warning("table %s is not shown to PostgreSQL clients: %s", table.key, error)
-    return CatalogFacts(tuple(tables), database, schema, user, tenant)
+    return CatalogFacts(tuple(tables), database, schema, user, tenant, searched)
 
 
 def _table(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from .answers import UnknownCatalogQuery
+from .function_rows import function_rows
 from .objects import OWNER, ConstraintObject, Objects
 from .plain_functions import (
     formatted,
@@ -18,7 +19,6 @@ from .plain_functions import (
     setting_of,
 )
 from .relations import answered, relations
-from .rows_static import function_rows
 from .texts import constraint_definition, index_definition, parse_ident, quote_ident, quote_literal
 from .types import format_type, type_named, types_by_name
 
@@ -38,7 +38,7 @@ class Lookups:
     def __init__(self, objects: Objects) -> None:
         facts = objects.facts
         self._facts = facts
-        self._schema = facts.schema
+        self._searched = ("pg_catalog", *facts.searched)
         self._schemas = objects.namespaces
         self._schema_names = {oid: name for name, oid in objects.namespaces.items()}
         self._relations: dict[tuple[str, str], int] = {}
@@ -87,10 +87,12 @@ class Lookups:
         *schema, name = parse_ident(text) or (text,)
         if schema:
             return self._relations.get((schema[-1], name))
-        for searched in ("pg_catalog", self._schema):
-            if (searched, name) in self._relations:
-                return self._relations[searched, name]
-        return None
+        return self._found(name)
+
+    def _found(self, name: str) -> int | None:
+        """The relation that a name without a schema means."""
+        found = (self._relations.get((schema, name)) for schema in self._searched)
+        return next((oid for oid in found if oid is not None), None)
 
     def relation_named(self, text: str | None) -> int | None:
         if text == "-":
@@ -113,17 +115,14 @@ class Lookups:
         if oid not in self._names:
             return str(oid)
         schema, name = self._names[oid]
-        if schema in ("pg_catalog", self._schema):
+        if self._found(name) == oid:
             return quote_ident(name)
         return f"{quote_ident(schema)}.{quote_ident(name)}"
 
     def is_visible(self, oid: int | None) -> bool | None:
         if oid is None or oid not in self._names:
             return None
-        schema, name = self._names[oid]
-        if schema == "pg_catalog":
-            return True
-        return schema == self._schema and ("pg_catalog", name) not in self._relations
+        return self._found(self._names[oid][1]) == oid
 
     def is_writable(self, oid: int | None) -> bool:
         return oid in self._writable
@@ -187,15 +186,20 @@ class Lookups:
             return None
         if text.isdigit():
             return int(text)
-        name = text.partition("(")[0]
-        found = self._function_names.get((parse_ident(name) or (name,))[-1], [])
+        found = self._functions_named(text)
         return found[0] if len(found) == 1 else None
+
+    def _functions_named(self, text: str) -> list[int]:
+        name = text.partition("(")[0]
+        return self._function_names.get((parse_ident(name) or (name,))[-1], [])
 
     def function_named(self, text: str | None) -> int | None:
         if text == "-":
             return 0
         found = self.function_if_any(text)
         if found is None and text is not None:
+            if len(self._functions_named(text)) > 1:
+                raise UnknownCatalogQuery(f'more than one function named "{text}"', "42725")
             raise UnknownCatalogQuery(f'function "{text}" does not exist', "42883")
         return found
 
@@ -231,7 +235,9 @@ class Lookups:
     def constraint_definition(self, oid: int | None, pretty: bool | None) -> str | None:
         if oid not in self._constraints:
             return None
-        return constraint_definition(self._constraints[oid], self._schema, bool(pretty))
+        found = self._constraints[oid]
+        target = None if found.target is None else self.relation_text(found.target.oid)
+        return constraint_definition(found, target or "", bool(pretty))
 
     def index_definition(
         self, oid: int | None, column: int | None, pretty: bool | None
@@ -241,7 +247,9 @@ class Lookups:
             return None
         found = self._indexes[oid]
         if column == 0:
-            return index_definition(found, self._schema if pretty else "")
+            return index_definition(
+                found, self.relation_text(found.table.oid) or "" if pretty else ""
+            )
         columns = found.key.columns
         return quote_ident(columns[column - 1]) if 0 < column <= len(columns) else ""
 

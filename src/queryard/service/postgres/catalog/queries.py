@@ -12,7 +12,13 @@ from queryard.engine.catalog_views import FactsFailed
 from queryard.engine.redaction import without_literals
 from queryard.engine.remembered import Remembered
 
-from .answers import CatalogAnswer, Described, UnknownCatalogQuery
+from .answers import (
+    CatalogAnswer,
+    DataBesideCatalogs,
+    Described,
+    UnknownCatalogQuery,
+    UnknownRelation,
+)
 from .facts import CatalogFacts
 from .recognised import Recogniser
 from .selects import Plan, planned
@@ -44,7 +50,8 @@ class CatalogQueries:
         """If it `redacts`, the log has no values of queries, and no errors, which may have some."""
         self._redacts = redacts
         self.facts = facts
-        self._recogniser = Recogniser({table.name.lower() for table in facts.tables})
+        self._tables = {table.name.lower() for table in facts.tables}
+        self._recogniser = Recogniser(self._tables)
         self._world = World(facts)
         self._plans: Remembered[tuple[str, tuple[int, ...]], tuple[Plan, tuple[str, ...]]] = (
             Remembered()
@@ -107,8 +114,15 @@ class CatalogQueries:
         key = (sql, given)
         if (known := self._plans.get(key)) is not None:
             return known
+        self._recogniser.check(sql)
         names = {number: type_by_oid(oid) for number, oid in enumerate(given, 1) if oid}
-        plan = planned(sql, {number: name for number, name in names.items() if name is not None})
+        known_types = {number: name for number, name in names.items() if name is not None}
+        try:
+            plan = planned(sql, known_types)
+        except UnknownRelation as error:
+            if error.name.lower() in self._tables:
+                raise DataBesideCatalogs(error.name) from None
+            raise
         for output in plan.outputs:
             if output.type is not None and output.type.startswith("record("):
                 raise UnknownCatalogQuery(f'column "{output.name}" is a record, which is not sent')
@@ -188,7 +202,7 @@ class CatalogQueries:
     ) -> dict[str, Any]:
         """The values of all that a plan may need; parameters that are not known yet are None."""
         facts = self.facts
-        settings = DEFAULTS | {"search_path": f'"$user", {facts.schema}'}
+        settings = DEFAULTS | {"search_path": ", ".join(facts.searched)}
         settings |= {
             name.lower(): value
             for name, value in session.items()
@@ -198,7 +212,8 @@ class CatalogQueries:
         values: dict[str, Any] = {
             "s_user": session.get("user", facts.user),
             "s_database": session.get("database", facts.database),
-            "s_schema": facts.schema,
+            "s_schema": facts.searched[0] if facts.searched else None,
+            "s_schemas": list(facts.searched),
             "s_pid": int(session.get("pid", 0)),
             "s_version": session.get("version", f"PostgreSQL {version} (Queryard)"),
             "s_names": list(settings),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Set
 
 from sqlglot import exp
 
@@ -11,8 +11,9 @@ from queryard.engine.remembered import Remembered
 
 from .answers import UnknownCatalogQuery
 from .functions import functions
-from .parsing import parse, tokens_of
+from .parsing import parse
 from .rewriting import folded
+from .wording import looked_at, named_relations, words_of
 
 # Cheap: nearly all statements that ask for data hold none of these.
 _TRIGGER = re.compile(
@@ -23,13 +24,10 @@ _TRIGGER = re.compile(
     re.IGNORECASE,
 )
 _QUERY = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/|\()*(?:select|with|values|table)\b", re.I | re.S)
+# What looks at a relation as a whole: its name follows the word, or is in a text.
+_WHOLE = re.compile(r"\b(?:summar|desc|show|table|histogram|(?:un)?pivot)", re.IGNORECASE)
+_TEXTS = re.compile(r"(?:\b|_)(table_info|show)\s*\(\s*'([^']*)'", re.IGNORECASE)
 _SCHEMAS = ("pg_catalog", "information_schema")
-_ENDS = frozenset(
-    {
-        *("except", "fetch", "group", "having", "intersect", "limit", "offset", "order", "qualify"),
-        *("returning", "select", "set", "union", "values", "where", "window"),
-    }
-)
 # What DuckDB has as well, with values of its own. `user` is not here: columns are called so.
 _SESSION_WORDS = frozenset(
     {"current_catalog", "current_role", "current_schema", "current_user", "session_user"}
@@ -95,18 +93,30 @@ class Recogniser:
         others = [(schema, name) for schema, name in relations if schema or name not in queries]
         if any(self._is_catalog(schema, name) for schema, name in others):
             return True
+        if self._looks_at_catalog(sql):
+            return True
         if others:
             return False
         return any(_asks_session(node) for node in tree.walk())
 
     def _names_catalog(self, sql: str) -> bool:
         """Whether a statement reads from a catalog, as far as its words tell."""
-        for words in _words(sql):
-            for name in named_relations(words):
-                *_, schema, last = "", *(part.strip('"') for part in name)
-                if self._is_catalog(schema, last):
-                    return True
-        return False
+        named = (name for words in words_of(sql) for name in named_relations(words))
+        found = any(self._is_catalog(*_last_two(name)) for name in named)
+        return found or bool(self._looks_at_catalog(sql))
+
+    def _looks_at_catalog(self, sql: str) -> str:
+        """The word by which a statement looks at a catalog as a whole; empty if it does not."""
+        found = (word for word, name in _looked_at(sql) if self._is_catalog(*_last_two(name)))
+        return next(found, "")
+
+    def check(self, sql: str) -> None:
+        """Refuse what looks at a catalog as a whole, and is not PostgreSQL's."""
+        word = self._looks_at_catalog(sql)
+        if word not in ("", "table", "desc"):
+            raise UnknownCatalogQuery(
+                f"{word.upper()} of a catalog is not possible; ask for its columns by SELECT"
+            )
 
     def _is_catalog(self, schema: str, name: str) -> bool:
         if schema:
@@ -114,57 +124,19 @@ class Recogniser:
         return name.startswith("pg_") and name not in self._tables
 
 
-def _words(sql: str) -> Iterator[list[str]]:
-    """The words of a text in lower case: names in quotes keep these, and texts are ''."""
-    # The tokenizer takes what follows some first words (EXPLAIN …) for one text.
-    _, _, rest = sql.strip().partition(" ")
-    for part in (sql, rest):
-        yield [_word(part[token.start : token.end + 1], token.text) for token in tokens_of(part)]
+def _looked_at(sql: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """What a statement looks at as a whole, by words or in texts: by which word, and its name."""
+    for found in _TEXTS.finditer(sql):
+        yield found.group(1).lower(), tuple(found.group(2).lower().split("."))
+    if _WHOLE.search(sql):
+        for words in words_of(sql):
+            yield from looked_at(words)
 
 
-def _word(source: str, text: str) -> str:
-    is_plain = source.lower() == text.lower() or source.startswith('"')
-    return source.lower() if is_plain else "''"
-
-
-def named_relations(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """The names in FROM and its kin, each by its parts, as far as words tell.
-
-    >>> sql = "delete from a using b . c , d where x in ( select f ( y , z ) from e )"
-    >>> list(named_relations(sql.split()))
-    [('a',), ('b', 'c'), ('d',), ('e',)]
-    """
-    lists = [False]  # at each depth of parentheses, whether a comma is followed by a name
-    is_next = False
-    place = 0
-    while place < len(words):
-        word = words[place]
-        place += 1
-        if word == "(":
-            lists.append(False)  # a name may follow: FROM (a JOIN b)
-        elif word == ")":
-            lists = lists[:-1] or [False]
-            is_next = False
-        elif word == "join" or _begins_list(words, place - 1):
-            lists[-1] = is_next = True
-        elif word == ",":
-            is_next = lists[-1]
-        elif word in _ENDS:
-            lists[-1] = is_next = False
-        elif is_next and word not in ("lateral", "only"):
-            name = [word]
-            while words[place : place + 1] == ["."] and place + 1 < len(words):
-                name.append(words[place + 1])
-                place += 2
-            yield tuple(name)
-            is_next = False
-
-
-def _begins_list(words: Sequence[str], place: int) -> bool:
-    """Whether names follow a word: not after IS DISTINCT FROM, nor where USING names columns."""
-    if words[place] == "from":
-        return place == 0 or words[place - 1] != "distinct"
-    return words[place] == "using" and words[place + 1 : place + 2] != ["("]
+def _last_two(name: tuple[str, ...]) -> tuple[str, str]:
+    """Schema and name, of a name in parts; the schema is empty if there is none."""
+    *_, schema, last = "", *(part.strip('"') for part in name)
+    return schema, last
 
 
 def session_value(sql: str) -> str:
@@ -175,7 +147,7 @@ def session_value(sql: str) -> str:
     >>> session_value("SELECT 'version()', t.current_user, x AS version FROM t")
     ''
     """
-    for words in _words(sql):
+    for words in words_of(sql):
         before = ["", "", *words]
         for schema, dot, word, following in zip(
             before, before[1:], words, [*words[1:], ""], strict=False
@@ -223,7 +195,7 @@ def _asks_session(node: exp.Expr) -> bool:
 
 
 _SESSION_PREFIXES = ("pg_", "to_reg", "has_", "inet_")
-_SESSION_VALUES = ("user", "database", "schema", "version", "pid", "names")
+_SESSION_VALUES = ("user", "database", "schema", "schemas", "version", "pid", "names")
 _SESSION_FUNCTIONS = frozenset(
     {
         "_pg_expandarray",

@@ -6,6 +6,7 @@ import csv
 from functools import cache
 from typing import Any
 
+from .function_rows import function_rows
 from .objects import OWNER, PG_CATALOG, Objects
 from .types import oid_of, read_data, type_rows
 
@@ -46,15 +47,9 @@ def pg_type(objects: Objects) -> tuple[int, dict[str, Any]]:
     }
 
 
-@cache
-def function_rows() -> tuple[dict[str, str], ...]:
-    """The functions that types are read and written with."""
-    return tuple(csv.DictReader(read_data("functions.csv").splitlines()))
-
-
 def pg_proc(objects: Objects) -> tuple[int, dict[str, Any]]:
     rows = function_rows()
-    numbers = ["oid", "prolang", "pronargs", "prorettype"]
+    numbers = ["oid", "prolang", "provariadic", "pronargs", "prorettype"]
     texts = ["proname", "prokind", "provolatile", "proparallel", "prosrc"]
     flags = ["prosecdef", "proleakproof", "proisstrict", "proretset"]
     columns: dict[str, Any] = {name: [int(row[name]) for row in rows] for name in numbers}
@@ -65,7 +60,6 @@ def pg_proc(objects: Objects) -> tuple[int, dict[str, Any]]:
         "proowner": OWNER,
         "procost": [float(row["procost"]) for row in rows],
         "prorows": [float(row["prorows"]) for row in rows],
-        "provariadic": 0,
         "prosupport": 0,
         "pronargdefaults": 0,
         "proargtypes": [[int(text) for text in row["proargtypes"].split()] for row in rows],

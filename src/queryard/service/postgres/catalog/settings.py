@@ -33,7 +33,7 @@ DEFAULTS: Final = {
     "max_identifier_length": "63",
     "max_index_keys": "32",
     "role": "none",
-    "search_path": '"$user", main',
+    "search_path": "main",
     "server_encoding": "UTF8",
     "server_version": VERSION,
     "server_version_num": "150000",

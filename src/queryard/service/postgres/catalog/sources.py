@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from .answers import UnknownCatalogQuery
+from .answers import DataBesideCatalogs, UnknownCatalogQuery, UnknownRelation
 from .expressions import Expressions
 from .relations import Relation, relations
 from .rewriting import Queries, folded
@@ -43,6 +43,10 @@ class Sources:
         return " ".join((self._one(first, scope), *(self._join(joined, scope) for joined in joins)))
 
     def _one(self, node: exp.Expr, scope: Scope) -> str:
+        for unknown in ("pivots", "sample"):
+            if node.args.get(unknown):
+                what = "TABLESAMPLE" if unknown == "sample" else "PIVOT"
+                raise UnknownCatalogQuery(f"{what} is not understood in catalog queries")
         joins = node.args.get("joins") or ()
         if joins and not isinstance(node, exp.Select):
             return f"({self.of(_without_joins(node), joins, scope)})"
@@ -203,10 +207,9 @@ def relation_of(schema: str, name: str) -> Relation:
     if found is None:
         known = f"{schema}.{name}" if schema else name
         if schema not in ("", "pg_catalog", "information_schema"):
-            raise UnknownCatalogQuery(
-                f"{known} is data, and cannot be read together with the catalogs; "
-                "ask in two statements"
-            )
+            raise DataBesideCatalogs(known)
+        if not schema:
+            raise UnknownRelation(name)
         raise UnknownCatalogQuery(f'relation "{known}" does not exist', "42P01")
     if found.rows == "refused":
         raise UnknownCatalogQuery(f"{found.key} is not offered by this server")

@@ -74,7 +74,7 @@ def names(columns: tuple[str, ...]) -> str:
     return ", ".join(quote_ident(name) for name in columns)
 
 
-def constraint_definition(found: ConstraintObject, visible_schema: str, pretty: bool) -> str:
+def constraint_definition(found: ConstraintObject, target: str, pretty: bool) -> str:
     """What `pg_get_constraintdef` says; a table of another schema is named with it."""
     key = found.key
     if key.kind == "primary":
@@ -87,21 +87,15 @@ def constraint_definition(found: ConstraintObject, visible_schema: str, pretty: 
             if pretty and _is_enclosed(key.condition)
             else (f"CHECK ({key.condition})")
         )
-    assert found.target is not None
-    facts = found.target.facts
-    target = quote_ident(facts.name)
-    if facts.schema != visible_schema:
-        target = f"{quote_ident(facts.schema)}.{target}"
     return f"FOREIGN KEY ({names(key.columns)}) REFERENCES {target}({names(key.referenced)})"
 
 
-def index_definition(found: ConstraintObject, visible_schema: str = "") -> str:
-    """What `pg_get_indexdef` says of the index of a key; a visible schema is not named."""
+def index_definition(found: ConstraintObject, table: str = "") -> str:
+    """What `pg_get_indexdef` says of the index of a key; `table` is how its table is called."""
     facts = found.table.facts
-    schema = "" if facts.schema == visible_schema else f"{quote_ident(facts.schema)}."
+    table = table or f"{quote_ident(facts.schema)}.{quote_ident(facts.name)}"
     return (
-        f"CREATE UNIQUE INDEX {quote_ident(found.index_name)} ON "
-        f"{schema}{quote_ident(facts.name)} "
+        f"CREATE UNIQUE INDEX {quote_ident(found.index_name)} ON {table} "
         f"USING btree ({names(found.key.columns)})"
     )
 

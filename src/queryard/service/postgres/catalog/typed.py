@@ -64,7 +64,12 @@ class Statement(NamedTuple):
 
 NULL: Final = Typed("NULL")
 _MARK = re.compile("\x01(\\w+)\x02")  # the place of a parameter, until all types are known
-_SESSION_VALUES = {"names": "VARCHAR[]", "values": "VARCHAR[]", "pid": "INTEGER"}
+_SESSION_VALUES = {
+    "names": "VARCHAR[]",
+    "values": "VARCHAR[]",
+    "schemas": "VARCHAR[]",
+    "pid": "INTEGER",
+}
 
 
 class Making:

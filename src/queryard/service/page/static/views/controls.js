@@ -4,10 +4,9 @@ import { get, insist, post, Problem, repeat } from "../api.js";
 import { fill, h, Keyed, say, show } from "../dom.js";
 import { bytes, moment } from "../format.js";
 import { button, chip, choice, confirmed, dataTable, field, notice, panel } from "../parts.js";
+import { goalText, PORTFOLIO, portfolioFields } from "../portfolio.js";
 
 export const title = "Controls";
-const OBJECTIVES = ["small queries fast", "deadlines first", "early answers", "fair to tenants", "throughput", "low cost"];
-const PORTFOLIO = "portfolio";
 const CONFLICT = 409;
 
 export function mount(root, { signal }) {
@@ -86,7 +85,7 @@ function stateControls(change) {
   });
   const open = button("Open", () => asked("open"), { class: "main" });
   const reset = button("Reset learned models", async () => {
-    if (await confirmed("Reset what was learned?", "Reset", "Predictions begin again from the statistics. This cannot be undone.")) asked("reset-models");
+    if (await confirmed("Reset what was learned?", "Reset", "Predictions begin again from the statistics. It can be undone until the next reset.")) asked("reset-models");
   }, { class: "danger" });
   const since = h("p", { class: "quiet" });
   return {
@@ -109,12 +108,9 @@ function policyControls(change, signal, told) {
   const now = h("p");
   const select = choice("follow", [PORTFOLIO], PORTFOLIO, () => drawDetails());
   const summary = h("p", { class: "quiet" });
-  const objective = choice("objective", [...OBJECTIVES, ["own", "weights …"]], OBJECTIVES[0], () => drawDetails());
-  const weights = field("weights", { placeholder: "slowdown=100+violation=1", class: "grow" });
-  const candidates = field("candidates", { placeholder: "as usual, or marshal, edf, fair", class: "grow" });
-  const portfolio = h("div", { hidden: true }, h("div", { class: "row" }, objective.node, weights.node), h("div", { class: "row" }, candidates.node));
+  const portfolio = portfolioFields();
   const apply = button("Follow", () => follow(), { class: "main" });
-  const node = panel("Policy", now, h("div", { class: "row" }, select.node, apply), portfolio, summary);
+  const node = panel("Policy", now, h("div", { class: "row" }, select.node, apply), portfolio.node, summary);
   let known = [];
   let inForce = null;
   // What is being chosen here is not replaced by what is in force.
@@ -132,41 +128,21 @@ function policyControls(change, signal, told) {
 
   function drawDetails() {
     const name = select.select.value;
-    show(portfolio, name === PORTFOLIO);
-    show(weights.node, objective.select.value === "own");
+    show(portfolio.node, name === PORTFOLIO);
     say(summary, name === PORTFOLIO
       ? "The policy is chosen again and again: the queue as it is, simulated under each candidate."
       : known.find((each) => each.name === name)?.summary ?? "");
   }
 
-  // What is set here, and of a portfolio in force the rest of its settings.
-  function wanted() {
-    if (select.select.value !== PORTFOLIO) return select.select.value;
-    const { objective: before, candidates: those, provisioning, ...rest } = inForce?.portfolio ?? {};
-    const goal = objective.select.value === "own" ? weights.input.value.trim() : objective.select.value;
-    const table = { ...rest, objective: goal };
-    // What resizes the cluster goes with the objective.
-    if (provisioning !== undefined && goalText(before) === goal) table.provisioning = provisioning;
-    const own = new Map((those ?? []).map((each) => [candidateName(each), each]));
-    const names = candidates.input.value.split(",").map((each) => each.trim()).flatMap((each) => (own.has(each) ? each : each.split(/\s+/))).filter(Boolean);
-    if (names.length) table.candidates = names.map((name) => own.get(name) ?? name);
-    return { portfolio: table };
-  }
-
   async function follow() {
-    if (await change({ change: "profile", profile: wanted() })) touched = false;
+    const name = select.select.value;
+    const profile = name === PORTFOLIO ? portfolio.wanted(inForce?.portfolio) : name;
+    if (await change({ change: "profile", profile })) touched = false;
   }
 
   function drawInForce() {
     select.select.value = nameOf(inForce);
-    const found = inForce.portfolio;
-    if (found) {
-      const goal = goalText(found.objective);
-      const isNamed = OBJECTIVES.includes(goal);
-      objective.select.value = isNamed ? goal : "own";
-      weights.input.value = isNamed ? "" : goal;
-      candidates.input.value = found.candidates.map(candidateName).join(", ");
-    }
+    if (inForce.portfolio) portfolio.set(inForce.portfolio);
     drawDetails();
   }
 
@@ -183,17 +159,6 @@ function policyControls(change, signal, told) {
 function nameOf(found) {
   if (found.portfolio) return PORTFOLIO;
   return typeof found.profile === "string" ? found.profile : found.profile?.name ?? "";
-}
-
-// An objective by its name, or weights as they are written.
-function goalText(goal) {
-  if (typeof goal === "string" || goal === undefined) return goal ?? "";
-  return Object.entries(goal).map(([name, weight]) => `${name}=${weight}`).join("+");
-}
-
-// Candidates are names, or documents with one.
-function candidateName(each) {
-  return typeof each === "string" ? each : each.name;
 }
 
 // --- tenants -----------------------------------------------------------------------------------------

@@ -144,11 +144,11 @@ function tenantStrip(choose) {
 }
 
 const COLUMNS = {
-  running: ["Query", "Tenant", "Statement", "Slots", "Progress", "Waited", "Runs for", "Ends in", "Deadline", ""],
-  waiting: ["Query", "Tenant", "Statement", "Why", "Waits for", "Ends in", "Work", "Deadline", ""],
+  running: ["Query", "Tenant", "Statement", "Slots", "Progress", "Waited", "Runs for", "Ends in about", "Deadline", ""],
+  waiting: ["Query", "Tenant", "Statement", "Why", "Waits for", "Starts in about", "Ends in about", "Work", "Deadline", ""],
   ended: ["Query", "Tenant", "Statement", "Status", "Waited", "Took", "Work", "Predicted"],
 };
-const NUMBERS = new Set(["Slots", "Waited", "Runs for", "Waits for", "Ends in", "Deadline", "Work", "Took", "Predicted"]);
+const NUMBERS = new Set(["Slots", "Waited", "Runs for", "Waits for", "Starts in about", "Ends in about", "Deadline", "Work", "Took", "Predicted"]);
 
 // Rows of queries that are updated in place, so that focus and selections stay.
 function queryTable(kind, cancel) {
@@ -199,7 +199,8 @@ function queryTable(kind, cancel) {
     put("Waited", seconds(query.waited_s));
     put("Waits for", seconds(query.waited_s));
     put("Runs for", began === null ? MISSING : seconds(Math.max(0, now - began)));
-    put("Ends in", query.eta_s === null ? MISSING : seconds(Math.max(0, query.eta_s)));
+    put("Starts in about", seconds(query.starts_in_s));
+    put("Ends in about", seconds(query.eta_s));
     put("Work", kind === "ended" ? seconds(query.work_s) : seconds(query.predicted_work_s));
     put("Predicted", seconds(query.predicted_work_s));
     put("Took", took(query, end));

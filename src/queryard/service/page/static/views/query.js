@@ -4,6 +4,7 @@ import { events, get, Lost, Problem, remove, repeat } from "../api.js";
 import { bars, ganttChart, meter, timeChart } from "../charts.js";
 import { fill, h, s, say, show } from "../dom.js";
 import { measured, moment, seconds, several, share, titled } from "../format.js";
+import { live } from "../live.js";
 import { button, chip, confirmed, dataTable, facts, notice, panel, queryLink } from "../parts.js";
 import { answerView } from "../results.js";
 import { sqlBlock } from "../sqltext.js";
@@ -88,7 +89,6 @@ export function mount(root, { argument: id, signal }) {
   }
 
   let own = null;
-  let seenActive = false;
   let following = false;
   const leave = new AbortController();
   const both = AbortSignal.any([signal, leave.signal]);
@@ -96,7 +96,6 @@ export function mount(root, { argument: id, signal }) {
     const line = await get(`${path}/timeline`, { signal: both });
     const active = line.status === "waiting" || line.status === "running";
     const state = active ? await stateOf(path, both) : null;
-    seenActive ||= active;
     draw(line, state, active);
     if (line.answers?.length && active && !following) {
       following = true;
@@ -105,11 +104,15 @@ export function mount(root, { argument: id, signal }) {
     if (!active) leave.abort();
   }, told.polled, both);
 
+  function showAnswer(answer) {
+    show(newest.node, true);
+    newest.set({ answer });
+  }
+
   async function followAnswers() {
     try {
       await events(`${path}/answers`, (name, found) => {
-        if (found.answer) show(newest.node, true);
-        newest.set(found);
+        if (found.answer) showAnswer(found.answer);
       }, signal);
     } catch (problem) {
       // Else its answers go to another connection; the errors of all are in the chart.
@@ -122,6 +125,7 @@ export function mount(root, { argument: id, signal }) {
     bar.set(state?.progress ?? 0);
     if (!statement.firstChild || statement.textContent !== line.sql) fill(statement, sqlBlock(line.sql));
     const end = line.ended_at ?? null;
+    const expected = (active && expectedOf(id)) || expectedBy(state);
     fill(times, facts([
       ["Submitted", moment(line.submitted_at)],
       ["Started", line.started_at === null ? null : moment(line.started_at)],
@@ -129,7 +133,8 @@ export function mount(root, { argument: id, signal }) {
       ["Waited", line.started_at === null ? null : seconds(line.started_at - line.submitted_at)],
       ["Deadline", line.deadline_at ? moment(line.deadline_at) : null],
       ["Response", end === null ? null : seconds(end - line.submitted_at)],
-      ["Ends in", active && state?.why?.forecast?.end_s ? seconds(Math.max(0, state.why.forecast.end_s - state.now_s)) : null],
+      ["Starts in about", active ? inSeconds(expected.starts_in_s) : null],
+      ["Ends in about", active ? inSeconds(expected.eta_s) : null],
     ]));
     const segments = line.segments;
     const from = Math.min(0, ...segments.map((each) => each.from_s));
@@ -140,9 +145,10 @@ export function mount(root, { argument: id, signal }) {
     waits.set(line.waits);
     drawCompared(line);
     say(plan, own ?? line.plan ?? "");
-    show(operators, seenActive && own === null);
-    show(planPanel, Boolean(line.plan) || seenActive);
+    show(operators, line.has_operators && own === null);
+    show(planPanel, Boolean(line.plan) || line.has_operators);
     drawAnswers(line.answers ?? []);
+    if (line.last_answer) showAnswer(line.last_answer);
     const problem = state?.error?.detail ?? line.error ?? null;
     say(error, problem ?? "");
     show(error, Boolean(problem));
@@ -177,6 +183,22 @@ export function mount(root, { argument: id, signal }) {
 function legend() {
   const kinds = [["waiting", "waits for its first slot"], ["paused", "has begun, and has no slots"], ["lease", "has slots: the higher, the more"], ["task", "tasks"], ["ride", "rides on a scan of others"]];
   return h("p", { class: "legend" }, kinds.map(([kind, text]) => h("span", { class: "key" }, s("svg", { class: "legend-mark", viewBox: "0 0 10 10" }, s("rect", { class: `segment ${kind}`, x: 0.5, y: 0.5, width: 9, height: 9, rx: 2 })), text)));
+}
+
+// When a query of the list of now is expected to start and to end.
+function expectedOf(id) {
+  return [...(live.doc?.running ?? []), ...(live.doc?.waiting ?? [])].find((each) => each.id === id);
+}
+
+// The same of a query that is not in the list, by its own forecast.
+function expectedBy(state) {
+  const { start_s: start, end_s: end } = state?.why?.forecast ?? {};
+  const left = (at) => (at == null || at < state.now_s ? null : at - state.now_s);
+  return { starts_in_s: state?.state === "waiting" ? left(start) : null, eta_s: left(end) };
+}
+
+function inSeconds(value) {
+  return value == null ? null : seconds(value);
 }
 
 // What the scheduler says of it; null where it is not kept any more.

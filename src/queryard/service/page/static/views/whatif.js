@@ -5,6 +5,7 @@ import { meter } from "../charts.js";
 import { fill, h, say, show } from "../dom.js";
 import { bytes, count, factor, seconds, share, significant } from "../format.js";
 import { button, choice, dataTable, field, notice, panel } from "../parts.js";
+import { PORTFOLIO, portfolioFields } from "../portfolio.js";
 import { ends } from "../windows.js";
 
 export const title = "What if";
@@ -30,7 +31,9 @@ function isReference(row) {
 
 export function mount(root, { signal }) {
   const told = notice();
-  const policies = h("div", { class: "policies", role: "group", "aria-label": "Policies" });
+  const policies = h("div", { class: "policies", role: "group", "aria-label": "Policies", onchange: () => details() });
+  const portfolio = portfolioFields();
+  show(portfolio.node, false);
   const size = choice("the last", WINDOWS, "900", (value) => show(own, value === "own"));
   const since = field("from", { type: "datetime-local", step: "1" });
   const until = field("to", { type: "datetime-local", step: "1" });
@@ -50,20 +53,27 @@ export function mount(root, { signal }) {
     panel("A window of the history, under other policies",
       h("div", { class: "row filter-row" }, size.node, own, slots.node, filter),
       policies,
+      portfolio.node,
       h("div", { class: "row sql-bar" }, go, stop, bar.node, state)),
     result);
   show(bar.node, false);
   let current = null;
+  // The settings of the portfolio in force, if one is.
+  let chosenBy = null;
 
-  insist(() => get("/v1/profiles", { signal }), signal).then((found) => {
+  const asked = () => Promise.all([get("/v1/profiles", { signal }), get("/v1/controls", { signal })]);
+  insist(asked, signal).then(([found, controls]) => {
     const inForce = found.current.name;
-    const portfolio = { name: "portfolio", summary: "The policy is chosen again and again, by simulating the queue.", composition: "" };
+    chosenBy = controls.portfolio;
+    if (chosenBy) portfolio.set(chosenBy);
+    const usual = { name: PORTFOLIO, summary: "The policy is chosen again and again, by simulating the queue.", composition: "" };
     const wanted = (profile) => profile.name === inForce || USUAL.includes(profile.name);
-    const all = [portfolio, ...found.profiles.filter((profile) => profile.name !== "portfolio")];
+    const all = [usual, ...found.profiles.filter((profile) => profile.name !== PORTFOLIO)];
     const order = [...all.filter(wanted), ...all.filter((profile) => !wanted(profile))];
     fill(policies, order.map((profile) => h("label", { title: profile.composition },
       h("input", { type: "checkbox", value: profile.name, checked: wanted(profile) }),
       h("span", {}, h("b", {}, profile.name), profile.name === inForce ? " (in force) " : " ", h("small", {}, profile.summary)))));
+    details();
   }).catch(told.error);
 
   function sift() {
@@ -73,8 +83,16 @@ export function mount(root, { signal }) {
     }
   }
 
+  function chosen() {
+    return [...policies.querySelectorAll("input:checked")].map((each) => each.value);
+  }
+
+  function details() {
+    show(portfolio.node, chosen().includes(PORTFOLIO));
+  }
+
   async function run() {
-    const wanted = [...policies.querySelectorAll("input:checked")].map((each) => each.value);
+    const wanted = chosen().map((name) => (name === PORTFOLIO ? portfolio.wanted(chosenBy) : name));
     if (!wanted.length) {
       told.good("Choose at least one policy.");
       return;

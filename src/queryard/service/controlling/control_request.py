@@ -30,7 +30,7 @@ _ARGUMENTS: Mapping[What, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ControlRequest:
     """A change that is asked for.
 
     `values` are settings of a tenant by key, None for no limit, and for the share that the file of
@@ -46,10 +46,10 @@ class Asked:
     models: tuple[str, ...] = ()
 
 
-def read_asked(given: object) -> Asked:
+def read_control(given: object) -> ControlRequest:
     """A change from plain data, as `{"change": "tenant", "tenant": "sales", "weight": 3}`.
 
-    >>> read_asked({"change": "tenant", "tenant": "sales", "weight": 3}).values
+    >>> read_control({"change": "tenant", "tenant": "sales", "weight": 3}).values
     ((('tenant', 'sales', 'weight'), 3),)
     """
     if not isinstance(given, Mapping):
@@ -68,17 +68,17 @@ def read_asked(given: object) -> Asked:
     seen = given.get("seen")
     if seen is not None and (isinstance(seen, bool) or not isinstance(seen, int)):
         raise InvalidRequest(f"seen: must be the number of a change, got {seen!r}")
-    asked = Asked(what, reason, seen)
+    request = ControlRequest(what, reason, seen)
     match what:
         case "profile":
-            return _profile(asked, given)
+            return _profile(request, given)
         case "tenant":
-            return _tenant(asked, given)
+            return _tenant(request, given)
         case "cancel-tenant":
-            return Asked(what, reason, seen, tenant=_name(given))
+            return ControlRequest(what, reason, seen, tenant=_name(given))
         case "reset-models":
-            return _models(asked, given)
-    return asked
+            return _models(request, given)
+    return request
 
 
 def _text(given: Mapping[Any, Any], key: str) -> str:
@@ -95,16 +95,16 @@ def _name(given: Mapping[Any, Any]) -> str:
     return name
 
 
-def _profile(asked: Asked, given: Mapping[Any, Any]) -> Asked:
+def _profile(request: ControlRequest, given: Mapping[Any, Any]) -> ControlRequest:
     profile = given.get("profile")
     if not isinstance(profile, str | Mapping) or not profile:
         raise InvalidRequest(
             f"profile: must be the name of a policy or a document of one, got {profile!r}"
         )
-    return Asked(asked.what, asked.reason, asked.seen, profile=profile)
+    return ControlRequest(request.what, request.reason, request.seen, profile=profile)
 
 
-def _tenant(asked: Asked, given: Mapping[Any, Any]) -> Asked:
+def _tenant(request: ControlRequest, given: Mapping[Any, Any]) -> ControlRequest:
     name = _name(given)
     # None is what there would be without changes.
     shares = {field: given[field] for field in SHARES if field in given}
@@ -123,7 +123,9 @@ def _tenant(asked: Asked, given: Mapping[Any, Any]) -> Asked:
     if not values:
         fields = ", ".join((*SHARES, "limits"))
         raise InvalidRequest(f"tenant {name!r}: nothing is to be changed; give one of {fields}")
-    return Asked(asked.what, asked.reason, asked.seen, tenant=name, values=tuple(values))
+    return ControlRequest(
+        request.what, request.reason, request.seen, tenant=name, values=tuple(values)
+    )
 
 
 def _limits(name: str, given: object) -> list[tuple[Key, Any]]:
@@ -139,7 +141,7 @@ def _limits(name: str, given: object) -> list[tuple[Key, Any]]:
     ]
 
 
-def _models(asked: Asked, given: Mapping[Any, Any]) -> Asked:
+def _models(request: ControlRequest, given: Mapping[Any, Any]) -> ControlRequest:
     wanted = given.get("models", list(MODELS))
     if not isinstance(wanted, list | tuple) or not wanted:
         raise InvalidRequest(f"models: must be a list of {', '.join(MODELS)}, got {wanted!r}")
@@ -147,7 +149,7 @@ def _models(asked: Asked, given: Mapping[Any, Any]) -> Asked:
         if each not in MODELS:
             raise InvalidRequest(f"models: {unknown_name('model', str(each), MODELS)}")
     chosen = tuple(model for model in MODELS if model in wanted)
-    return Asked(asked.what, asked.reason, asked.seen, models=chosen)
+    return ControlRequest(request.what, request.reason, request.seen, models=chosen)
 
 
 def _fail(name: str, field: str | None, problem: str) -> NoReturn:

@@ -2,20 +2,23 @@
 
 Values are positions on an axis (`queryard.sql.statistics.positions`). In a bucket they are taken
 for evenly spread. Formulas are those of TLS: a range keeps its part of the buckets; an equi-join
-gives, bucket by bucket, |T1| · |T2| / max(d1, d2) rows of min(d1, d2) values.
+gives, bucket by bucket, |T1| · |T2| / max(d1, d2) rows of min(d1, d2) values. TLS takes
+the values of one input to be among those of the other; of inputs that have lost values
+independently of each other, d is the number that they had before (`drawn`).
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from operator import mul
 from typing import NamedTuple
 
-from queryard.sql.statistics.distinct import remaining
-from queryard.sql.statistics.model import Histogram
+from .distinct import remaining
+from .model import Histogram
 
 
 class Range(NamedTuple):
@@ -46,6 +49,8 @@ class Range(NamedTuple):
 class Distribution:
     """Rows and distinct values by bucket; `edges` are one more than there are buckets.
 
+    `domains` are the values that those of another input are among, if that is more.
+
     >>> ages = Distribution((0.0, 50.0, 100.0), counts=(80.0, 20.0), distincts=(40.0, 10.0))
     >>> ages.rows_in(Range(high=25.0, with_high=False)), ages.rows_at(60.0)
     (39.0, 2.0)
@@ -54,6 +59,11 @@ class Distribution:
     edges: tuple[float, ...]
     counts: tuple[float, ...]
     distincts: tuple[float, ...]
+    domains: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.domains:
+            object.__setattr__(self, "domains", self.distincts)
 
     @classmethod
     def of(cls, histogram: Histogram, rows: float) -> Distribution | None:
@@ -89,11 +99,38 @@ class Distribution:
         place = self._bucket(value)
         if place is None:
             return 0.0
-        return self.counts[place] / max(self.distincts[place], 1.0)
+        return self.counts[place] / max(self.domains[place], 1.0)
+
+    def chance_at(self, value: float) -> float:
+        """How likely some row has this value."""
+        place = self._bucket(value)
+        if place is None or self.distincts[place] <= 0:
+            return 0.0
+        return min(1.0, self.distincts[place] / max(self.domains[place], 1.0))
 
     def rows_in(self, given: Range) -> float:
         """About how many rows lie in a range."""
         return self.within(given).rows
+
+    def portion(self, low: float, high: float) -> tuple[float, float]:
+        """About how many rows, and how many values, lie between two values, both included.
+
+        >>> Distribution((0.0, 50.0, 100.0), (80.0, 20.0), (40.0, 10.0)).portion(25.0, 100.0)
+        (60.0, 30.0)
+        """
+        first, last = self._bucket(max(low, self.edges[0])), self._bucket(min(high, self.edges[-1]))
+        if first is None or last is None or low > high:
+            return 0.0, 0.0
+        begin, end = self._inside(first, low, 0.0), self._inside(last, high, 0.0)
+        if first == last:
+            # A single value has its part of the bucket, too.
+            part = min(1.0, max(end - begin, 1.0 / max(self.domains[first], 1.0)))
+            return self.counts[first] * part, self.domains[first] * part
+        rows, values = (
+            sum(each[first:last]) - each[first] * begin + each[last] * end
+            for each in (self.counts, self.domains)
+        )
+        return rows, values
 
     def within(self, given: Range) -> Distribution:
         """The part that lies in a range.
@@ -104,8 +141,8 @@ class Distribution:
         if given.low > given.high:
             return self._nothing
         first, last = self._bucket(given.low), self._bucket(given.high)
-        counts, distincts = [], []
-        for place, (count, distinct) in enumerate(zip(self.counts, self.distincts, strict=True)):
+        shares = []
+        for place, distinct in enumerate(self.distincts):
             half = 0.5 / max(distinct, 1.0)
             low, high = self.edges[place], self.edges[place + 1]
             begin, end = (0.0, 1.0) if high > given.low and low < given.high else (0.0, 0.0)
@@ -113,10 +150,8 @@ class Distribution:
                 begin, end = self._inside(place, given.low, -half if given.with_low else half), 1.0
             if place == last:
                 end = self._inside(place, given.high, half if given.with_high else -half)
-            share = max(end - begin, 0.0)
-            counts.append(count * share)
-            distincts.append(distinct * share)
-        return Distribution(self.edges, tuple(counts), tuple(distincts))
+            shares.append(max(end - begin, 0.0))
+        return Distribution(self.edges, *(tuple(map(mul, shares, each)) for each in self._amounts))
 
     def _inside(self, place: int, value: float, shift: float) -> float:
         """How much of a bucket lies below a value."""
@@ -129,24 +164,62 @@ class Distribution:
 
         Of the values of a bucket remain those of which some row is drawn (Cardenas).
         """
+        kept = self.drawn(share)
+        return kept if share >= 1 else Distribution(kept.edges, kept.counts, kept.distincts)
+
+    @property
+    def trimmed(self) -> Distribution:
+        """The same without empty buckets at the ends."""
+        filled = [place for place, count in enumerate(self.counts) if count > 0]
+        if not filled:
+            return self
+        first, end = filled[0], filled[-1] + 1
+        inside = (each[first:end] for each in self._amounts)
+        return Distribution(self.edges[first : end + 1], *inside)
+
+    def drawn(self, share: float) -> Distribution:
+        """The same, for joins with inputs that have lost other values: they keep their domains."""
         counts = tuple(count * share for count in self.counts)
         if share >= 1:
-            return Distribution(self.edges, counts, self.distincts)
+            return Distribution(self.edges, counts, self.distincts, self.domains)
         distincts = tuple(
             remaining(distinct, count, share)
             for count, distinct in zip(self.counts, self.distincts, strict=True)
         )
-        return Distribution(self.edges, counts, distincts)
+        return Distribution(self.edges, counts, distincts, self.domains)
+
+    def of_rows(self, rows: float) -> Distribution:
+        """The same values in so many rows."""
+        factor = rows / max(self.rows, 1e-9)
+        counts = tuple(count * factor for count in self.counts)
+        return Distribution(self.edges, counts, self.distincts, self.domains)
+
+    @property
+    def of_values(self) -> Distribution:
+        """The same values once each."""
+        return Distribution(self.edges, self.distincts, self.distincts, self.domains)
 
     def without(self, values: Mapping[float, float]) -> Distribution:
         """The same without some values, of each of which there are so many rows."""
-        counts, distincts = list(self.counts), list(self.distincts)
+        counts, distincts, domains = map(list, self._amounts)
         for value, rows in values.items():
             place = self._bucket(value)
             if place is not None:
                 counts[place] = max(counts[place] - rows, 0.0)
                 distincts[place] = min(max(distincts[place] - 1, 0.0), counts[place])
-        return Distribution(self.edges, tuple(counts), tuple(distincts))
+                domains[place] = max(domains[place] - 1, distincts[place])
+        return Distribution(self.edges, tuple(counts), tuple(distincts), tuple(domains))
+
+    def with_values(self, values: Mapping[float, float]) -> Distribution:
+        """The same with some values more, of each of which there are so many rows."""
+        counts, distincts, domains = map(list, self._amounts)
+        for value, rows in values.items():
+            place = self._bucket(value)
+            if place is not None:
+                counts[place] += rows
+                distincts[place] += min(1.0, rows)
+                domains[place] += 1
+        return Distribution(self.edges, tuple(counts), tuple(distincts), tuple(domains))
 
     def joined(self, other: Distribution) -> Distribution:
         """The distribution of the key after an equi-join; its rows are those of the join."""
@@ -160,17 +233,19 @@ class Distribution:
                 return self._nothing
             mine, theirs = self._recut(edges), other._recut(edges)
         if len(mine.counts) != len(theirs.counts):  # a single value on either side
-            rows = mine.rows * theirs.rows / max(mine.distinct, theirs.distinct, 1.0)
+            rows = mine.rows * theirs.rows / max(*mine.domains, *theirs.domains, 1.0)
             point = mine if len(mine.counts) == 1 else theirs
             return Distribution(point.edges, (rows,), (1.0,))
-        counts, distincts = [], []
-        for place, (a, b) in enumerate(zip(mine.counts, theirs.counts, strict=True)):
-            d, e = mine.distincts[place], theirs.distincts[place]
-            most = max(d, e)
+        counts, distincts, domains = [], [], []
+        for (a, d, all_of_d), (b, e, all_of_e) in zip(
+            zip(*mine._amounts, strict=True), zip(*theirs._amounts, strict=True), strict=True
+        ):
+            most = max(all_of_d, all_of_e)
             # Buckets of less than one value: pairs of the values that both may have.
             counts.append(a * b / most if most > 0 else 0.0)
-            distincts.append(min(d, e))
-        return Distribution(mine.edges, tuple(counts), tuple(distincts))
+            distincts.append(min(d, e, d * e / most) if most > 0 else 0.0)
+            domains.append(min(all_of_d, all_of_e))
+        return Distribution(mine.edges, tuple(counts), tuple(distincts), tuple(domains))
 
     def matched_share(self, other: Distribution) -> float:
         """The share of rows whose value some row of the other column has."""
@@ -178,7 +253,7 @@ class Distribution:
         if rows <= 0:
             return 0.0
         if (value := self._only_value) is not None:
-            return min(1.0, other._at(value).distinct)
+            return other.chance_at(value)
         if (value := other._only_value) is not None:
             return min(1.0, self.rows_at(value) / rows)
         edges = _common_edges(self.edges, other.edges)
@@ -187,11 +262,15 @@ class Distribution:
         mine, theirs = self._recut(edges), other._recut(edges)
         found = sum(
             count * min(1.0, e / d) if d > 0 else 0.0
-            for count, d, e in zip(mine.counts, mine.distincts, theirs.distincts, strict=True)
+            for count, d, e in zip(mine.counts, mine.domains, theirs.distincts, strict=True)
         )
         return min(1.0, found / rows)
 
     # --- buckets ---------------------------------------------------------------------------------
+
+    @property
+    def _amounts(self) -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]:
+        return self.counts, self.distincts, self.domains
 
     def _bucket(self, value: float) -> int | None:
         if not self.edges[0] <= value <= self.edges[-1]:
@@ -209,16 +288,12 @@ class Distribution:
 
     def _at(self, value: float) -> Distribution:
         """The part that has one value, as a bucket without width."""
-        rows = self.rows_at(value)
-        place = self._bucket(value)
-        distinct = 0.0 if place is None else min(1.0, self.distincts[place])
-        return Distribution((value, value), (rows,), (distinct,))
+        rows, chance = self.rows_at(value), self.chance_at(value)
+        return Distribution((value, value), (rows,), (chance,), (min(1.0, rows),))
 
     def _recut(self, edges: tuple[float, ...]) -> Distribution:
         """The same in other buckets; what lies outside of them is left out."""
-        counts = _cut(self.edges, self.counts, edges)
-        distincts = _cut(self.edges, self.distincts, edges)
-        return Distribution(edges, counts, distincts)
+        return Distribution(edges, *_cut(self.edges, self._amounts, edges))
 
 
 def _common_edges(one: tuple[float, ...], other: tuple[float, ...]) -> tuple[float, ...] | None:
@@ -230,18 +305,16 @@ def _common_edges(one: tuple[float, ...], other: tuple[float, ...]) -> tuple[flo
 
 
 def _cut(
-    edges: tuple[float, ...], amounts: tuple[float, ...], wanted: tuple[float, ...]
-) -> tuple[float, ...]:
-    """Amounts by bucket, in other buckets."""
-    sums = [0.0, *accumulate(amounts)]
-
-    def below(value: float) -> float:
-        if value <= edges[0]:
-            return 0.0
-        if value >= edges[-1]:
-            return sums[-1]
-        place = bisect_right(edges, value) - 1
-        width = edges[place + 1] - edges[place]
-        return sums[place] + amounts[place] * (value - edges[place]) / width
-
-    return tuple(max(below(high) - below(low), 0.0) for low, high in pairwise(wanted))
+    edges: tuple[float, ...], amounts: Sequence[tuple[float, ...]], wanted: tuple[float, ...]
+) -> list[tuple[float, ...]]:
+    """Amounts by bucket, in other buckets that lie within."""
+    places = []
+    for value in wanted:
+        place = min(bisect_right(edges, value) - 1, len(edges) - 2)
+        places.append((place, (value - edges[place]) / (edges[place + 1] - edges[place])))
+    found = []
+    for each in amounts:
+        sums = [0.0, *accumulate(each)]
+        below = [sums[place] + each[place] * part for place, part in places]
+        found.append(tuple(max(high - low, 0.0) for low, high in pairwise(below)))
+    return found

@@ -1,0 +1,204 @@
+"""How far an answer moved with each part: the answers after one part, two parts, … in a row.
+
+A statement reads several parts, and an answer is given after some statements; but partial rows are
+kept per part, so the estimates after every part can be computed afterwards, all at once. There is
+no interval here: only values, of the groups that are shown after the last part.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from queryard.estimate.online import shares_around
+
+from .evaluating import NO_NUMBER, evaluated_rows, without
+from .measure import Measure
+from .ordering import ordered, shown
+from .partial_rows import PartialRows, aggregates, flat, grouped
+
+if TYPE_CHECKING:
+    from queryard.sql.online import OnlinePlan, OutputColumn
+
+# So many groups are looked at, in the order of the answer.
+MOST_GROUPS = 200
+_ZERO = pa.scalar(0.0)
+_ONE = pa.scalar(1.0)
+_NOTHING = pa.array([None], pa.float64())
+
+
+def moves(
+    plan: OnlinePlan,
+    found: pa.Table,
+    parts: Sequence[tuple[Any, float]],
+    rows: float,
+    before: int,
+    measure: Measure,
+) -> list[float]:
+    """How far the answer moved with each part after the first `before` ones, from 0 to 1.
+
+    `found` are the groups of `OnlinePlan.gathered_sql`, `parts` the numbers and rows of those read,
+    in order, `rows` those of the whole table. It is the mean relative change of the values that
+    count; a group that was not seen before moves by its whole value. Where the user has a function,
+    it is the relative change of its value.
+    """
+    course = _Course(plan, found.combine_chunks(), parts, rows, before, measure)
+    steps = len(parts) - before
+    if not course.groups or not measure.places:
+        return [0.0] * steps
+    values = [course.values(plan.fields[place]) for place in measure.places]
+    if measure.has_function:
+        return course.moves_of(measure, values)
+    changes = [course.changes(each) for each in values]
+    of_step = pa.concat_arrays([course.steps] * len(changes))
+    [mean] = grouped(of_step, [(pa.concat_arrays(changes), "mean")], steps)
+    return [float(each) for each in pc.fill_null(mean, 0.0).to_pylist()]
+
+
+class _Course:
+    """Sums of the shown groups after each part: for one group after all parts, then for the next.
+
+    For each group the first place is the state after the first `before` parts. `steps` are the
+    numbers of the parts of the other places.
+    """
+
+    def __init__(
+        self,
+        plan: OnlinePlan,
+        found: pa.Table,
+        parts: Sequence[tuple[Any, float]],
+        rows: float,
+        before: int,
+        measure: Measure,
+    ) -> None:
+        self._plan = plan
+        self._found = found
+        partial = PartialRows(plan, found, dict(parts))
+        scale = rows / max(1.0, sum(n for _, n in parts))
+        self._chosen = chosen = _shown(plan, found, partial, scale, measure)
+        self.groups = len(chosen)
+        # Where the partial row of each group and part is; the first of each group has none.
+        width = len(parts) + 1
+        every = _up_to(self.groups * width)
+        group = pc.divide(every, width)
+        step = pc.subtract(every, pc.multiply(group, width))
+        numbers = pa.array([number for number, _ in parts], partial.files.type)
+        part = pc.index_in(partial.files, value_set=numbers).cast(pa.int64())
+        of_row = pc.index_in(partial.group, value_set=chosen).cast(pa.int64())
+        cell = pc.add(pc.multiply(of_row, width), pc.add(part, 1))
+        self._row = pc.index_in(every, value_set=cell)
+        self._start = pc.multiply(group, width)
+        self._is_told = pc.greater_equal(step, before)
+        self._is_after = pc.greater(step.filter(self._is_told), before)
+        self.steps = pc.subtract(step.filter(pc.greater(step, before)), before + 1)
+
+        read = [0.0, *accumulate(n for _, n in parts)]
+        scales = pa.array([rows / each if each else None for each in read], pa.float64())
+        self._scale = scales.take(step.filter(self._is_told))
+        one = pa.repeat(_ONE, len(partial.group))
+        self._seen = pc.greater(self._after(one), _ZERO)
+        scaled = {
+            name: pc.multiply(self._after(summand), self._scale)
+            for name, summand in partial.summands.items()
+        }
+        self._columns = aggregates(plan.additives, scaled)
+        of_group = group.filter(self._is_told)
+        for name in found.column_names:
+            if name.startswith("k"):
+                self._columns[name] = flat(found[name]).take(chosen).take(of_group)
+
+    def values(self, field: OutputColumn) -> Any:
+        """The estimates of a column; NULL for groups that were not seen by then."""
+        if field.measure is not None:
+            formula = self._plan.formulas[field.measure]
+            found = evaluated_rows(formula, self._columns, len(self._seen))
+        else:
+            found = self._quantile(field)
+        return pc.if_else(self._seen, found, NO_NUMBER)
+
+    def changes(self, values: Any) -> Any:
+        """By how much of themselves values differ from those a part before, at most by 1."""
+        new = values.filter(self._is_after)
+        old = pa.concat_arrays([_NOTHING, values.slice(0, len(values) - 1)]).filter(self._is_after)
+        off = pc.abs(pc.subtract(new, pc.fill_null(old, 0.0)))
+        by = pc.coalesce(without(pc.abs(new), _ZERO), _ONE)
+        share = pc.min_element_wise(pc.divide(off, by), _ONE, skip_nulls=False)
+        return pc.if_else(pc.is_finite(share), share, NO_NUMBER)
+
+    def moves_of(self, measure: Measure, values: Sequence[Any]) -> list[float]:
+        """How far what a function makes of the rows moves with each part."""
+        keys = [flat(self._found[f"o{i}"]).take(self._chosen) for i in measure.keys]
+        width = len(self._seen) // self.groups
+        found: list[float | None] = []
+        for step in range(width):
+            here = pc.add(pc.multiply(_up_to(self.groups), width), step)
+            seen = self._seen.take(here)
+            rows = ([key.filter(seen) for key in keys], [v.take(here).filter(seen) for v in values])
+            found.append(measure.value(*rows) if pc.any(seen).as_py() else None)
+        return [_relative(new, old) for old, new in pairwise(found)]
+
+    def _quantile(self, field: OutputColumn) -> Any:
+        """The mean of the quantiles of parts: it moves as that of all their rows does."""
+        place = next(i for i, each in enumerate(self._plan.fields) if each is field)
+        wanted = field.share or 0.0
+        shares = shares_around(wanted)
+        middle = min(range(len(shares)), key=lambda i: abs(shares[i] - wanted))
+        told = pc.list_flatten(flat(self._found[f"o{place}"]))
+        rows = pc.struct_field(told, "n").cast(pa.float64())
+        value = pc.list_element(pc.struct_field(told, "v"), middle)
+        total, count = self._after(pc.multiply(rows, value)), self._after(rows)
+        return pc.divide(total, without(count, _ZERO))
+
+    def _after(self, column: Any) -> Any:
+        """Sums of a column of partial rows over the parts up to each.
+
+        They are differences of one running sum over all groups: the last digits are lost where
+        groups differ by many orders of magnitude, but this is no answer.
+        """
+        each = pc.fill_null(column.take(self._row), 0.0)
+        running = pc.cumulative_sum(each)
+        return pc.subtract(running, running.take(self._start)).filter(self._is_told)
+
+
+def _shown(
+    plan: OnlinePlan, found: pa.Table, partial: PartialRows, scale: float, measure: Measure
+) -> Any:
+    """The places of the groups that count of those in the answer after all parts, in its order."""
+    every = _up_to(found.num_rows)
+    if (
+        not plan.kept
+        and not plan.sorting
+        and plan.ordering is None
+        and found.num_rows <= MOST_GROUPS
+    ):
+        return flat(measure.counting(found.append_column("group", every))["group"])
+    by = pa.scalar(scale)
+    scaled = {name: pc.multiply(total, by) for name, total in partial.totals.items()}
+    columns = aggregates(plan.additives, scaled)
+    told = found.drop_columns(["f", "v"])
+    for name in found.column_names:
+        if name.startswith("k"):
+            columns[name] = flat(found[name])
+    for i, formula in enumerate(plan.formulas):
+        told = told.append_column(f"m{i}", evaluated_rows(formula, columns, found.num_rows))
+    chosen = shown(plan, ordered(plan, told.append_column("group", every), columns))
+    chosen = measure.counting(chosen)
+    return flat(chosen["group"]).slice(0, MOST_GROUPS)
+
+
+def _relative(new: float | None, old: float | None) -> float:
+    """By how much of itself a number differs from the one before, at most by 1."""
+    if new is None or not math.isfinite(new):
+        return 0.0
+    before = old if old is not None and math.isfinite(old) else 0.0
+    return min(1.0, abs(new - before) / (abs(new) or 1.0))
+
+
+def _up_to(count: int) -> Any:
+    """0, 1, 2, … as an array."""
+    return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1), count)), 1)

@@ -1,0 +1,95 @@
+"""Whether a thread computes, as others see it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+
+import pytest
+
+from queryard.engine.meter import Meter
+from queryard.engine.threads import ThreadState, all_asleep, of_this_thread
+
+pytestmark = pytest.mark.skipif(of_this_thread().is_asleep() is None, reason="needs /proc")
+
+
+class Other:
+    """A thread that sleeps, or computes, until it is told to end."""
+
+    def __init__(self, computes: bool) -> None:
+        self.state: ThreadState
+        self._computes = computes
+        self._over = threading.Event()
+        begun = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(begun,))
+        self._thread.start()
+        begun.wait()
+
+    def _run(self, begun: threading.Event) -> None:
+        self.state = of_this_thread()
+        begun.set()
+        while self._computes and not self._over.is_set():
+            sum(range(1000))
+        self._over.wait()
+
+    def end(self) -> None:
+        self._over.set()
+        self._thread.join()
+
+
+def until(state: ThreadState, asleep: bool | None) -> bool:
+    """Whether a thread is seen as asleep, as computing or as gone (None) within some seconds."""
+    until_s = time.monotonic() + 5.0
+    while state.is_asleep() is not asleep and time.monotonic() < until_s:
+        time.sleep(0.0005)
+    return state.is_asleep() is asleep
+
+
+def test_a_thread_that_waits_is_asleep_and_one_that_computes_is_not():
+    waits, computes = Other(computes=False), Other(computes=True)
+    try:
+        assert until(waits.state, asleep=True)
+        assert all_asleep([waits.state]) is True
+        # It may wait for Python's lock in between.
+        assert any(computes.state.is_asleep() is False for _ in range(100_000))
+    finally:
+        waits.end()
+        computes.end()
+
+
+def test_the_state_of_a_thread_that_is_gone_is_not_known():
+    other = Other(computes=False)
+    other.end()
+    # The system has it for a moment more.
+    assert until(other.state, asleep=None)
+    assert all_asleep([other.state]) is None
+    assert all_asleep([other.state, of_this_thread()]) is False
+
+
+def test_a_thread_has_one_state_and_one_file_while_it_is_held():
+    before = open_files()
+    held = of_this_thread()
+    assert of_this_thread() is held
+    assert open_files() == before + 1
+    del held
+    assert open_files() == before
+
+
+def test_a_slot_that_has_left_holds_no_file_and_can_still_be_asked():
+    before = open_files()
+    meter = Meter()
+    stay = meter.enter()
+    meter.leave(stay)
+    assert open_files() == before
+    assert not stay.is_idle(time.monotonic() + 60.0, 0.01)
+
+
+def open_files() -> int:
+    """How many states are open: other threads of the process may open other files."""
+    found = 0
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            found += "/task/" in os.readlink(f"/proc/self/fd/{name}")
+    return found
