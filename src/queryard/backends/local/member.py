@@ -172,7 +172,8 @@ class Member:
         """Choose the leases to revoke: idle ones, then those granted last."""
         held = [lease for lease in self.leases if not lease.withdrawn and lease.node == node]
         now = time.monotonic()
-        idle, busy = [], []
+        idle: list[SlotLease] = []
+        busy: list[SlotLease] = []
         for lease in held:
             is_idle = lease.stay is not None and lease.stay.is_idle(now, 0.01)
             (idle if is_idle else busy).append(lease)
