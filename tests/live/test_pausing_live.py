@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from engine.native_driving import wait_until
 
 import queryard
 from queryard import QueryardError, Refused
@@ -78,8 +79,7 @@ def test_what_was_learnt_is_forgotten_also_for_queries_that_wait(tmp_path: Path)
         waiting = qy.submit(slow.format(6))
         assert waiting.timing.predicted_by == "template"
         qy.reset_models(["templates"])
-        while waiting.timing.predicted_by == "template":
-            time.sleep(0.002)
+        wait_until(lambda: waiting.timing.predicted_by != "template")
         qy.resume()
         waiting.result().fetchall()
         waiting.wait()
@@ -103,16 +103,15 @@ def test_what_a_reset_has_forgotten_can_be_given_back(tmp_path: Path):
     with queryard.connect(tmp_path, slots=1, memory="300 MB") as qy:
         for number in range(2, 5):
             qy.sql(slow.format(number)).fetchall()
+        before = settled_estimate(qy, slow.format(6))
         qy.pause("ann")
         waiting = qy.submit(slow.format(6))
-        before = settled_estimate(qy, slow.format(6))
+        assert waiting.timing.predicted_by == "template"
         give_back = qy.reset_models()
-        while waiting.timing.predicted_by == "template":
-            time.sleep(0.002)
+        wait_until(lambda: waiting.timing.predicted_by != "template")
         give_back()
-        while waiting.timing.predicted_by != "template":
-            time.sleep(0.002)
-        assert settled_estimate(qy, slow.format(6)) == before
+        wait_until(lambda: waiting.timing.predicted_by == "template")
+        assert waiting.timing.predicted_work_s == pytest.approx(before.value)
         waiting.cancel()
 
 
