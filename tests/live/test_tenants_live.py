@@ -388,10 +388,11 @@ def test_the_earliest_deadline_goes_first(open_session):
 
 def test_the_default_profile_hurries_for_a_deadline_in_sight(open_session):
     session = open_session()
-    session.sql(spin(8)).fetchall()  # how long its like take is known from now on
+    session.sql(spin(30)).fetchall()  # how long its like take is known from now on
+    in_sight_s = 2.5 * session.estimate(spin(30)).alone_s.value
     blocking = busy(session, priority=1)
-    handles = [session.submit(spin(8)) for _ in range(6)]
-    urgent = session.submit(spin(8), deadline=0.5)
+    handles = [session.submit(spin(30)) for _ in range(6)]
+    urgent = session.submit(spin(30), deadline=in_sight_s)
     wait_until(lambda: session.report().waiting == 7)
     blocking.cancel()
     order = start_order([*handles, urgent])
