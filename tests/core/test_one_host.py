@@ -9,6 +9,7 @@ import pytest
 from by_hand import Hand, divisible, granted, launched, maps, of_type, revoked
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from long_forms import examples
 
 from queryard.core import events as ev
 from queryard.core.commands import Fail, Finish, Grant, Release, Revoke
@@ -262,7 +263,7 @@ def test_hosts_without_started_jobs_are_drained_first():
 # --- whatever happens ---------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=examples(40), deadline=None, derandomize=True)
 @given(
     profile=st.sampled_from(("fifo", "fair", "query-fair", "swrd", "srtf", "tls", "marshal")),
     shrinks=st.booleans(),

@@ -163,7 +163,7 @@ def test_a_script_stops_at_its_first_error(qy):
 
 
 def test_many_small_statements_in_a_row(qy):
-    for number in range(150):
+    for number in range(40):
         rows(qy, f"SET VARIABLE v = {number}")
         assert rows(qy, "SELECT getvariable('v')") == [(number,)]
 

@@ -14,7 +14,7 @@ import queryard
 from queryard.policies import catalogue
 
 # The profiles are divided, so that the short form has some of every kind.
-PARTS = 4
+PARTS = 8
 SCRIPT = """
 import hashlib, sys
 from queryard.policies import resolve_profile
@@ -65,6 +65,6 @@ def digests(profiles: list[str], hash_seed: str, seed: int = 1) -> list[str]:
 def test_every_profile_runs_alike_under_any_hash_seed_and_otherwise_with_another_seed(first):
     profiles = [info.name for info in catalogue()][first::PARTS]
     found = digests(profiles, "0")
-    assert len(found) == len(profiles) > 7
+    assert len(found) == len(profiles) > 3
     assert digests(profiles, "4711") == found
     assert not set(digests(profiles, "0", seed=2)) & set(found)

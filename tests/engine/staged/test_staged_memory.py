@@ -93,7 +93,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("sql", "options", "rows"),
     [
         pytest.param(JOIN, {}, 3_000_000, id="a join that multiplies rows"),
-        pytest.param(SHUFFLED, {"broadcast_bytes": 0, "partitions": 8}, 1_000_000, id="shuffle"),
+        pytest.param(
+            SHUFFLED,
+            {"broadcast_bytes": 0, "partitions": 8},
+            1_000_000,
+            id="shuffle",
+            marks=pytest.mark.long,
+        ),
         pytest.param(GATHERED, {}, 1_000_000, id="all rows in one task", marks=pytest.mark.long),
         pytest.param(
             LARGE_BUILD,
