@@ -19,14 +19,19 @@ BEFORE_S = 0.007
 LONG = "SELECT sum(hash(words, r)::HUGEINT), {} FROM facts, range(9999) t(r)"
 
 
-@pytest.fixture(autouse=True)
-def own_interval() -> Iterator[None]:
-    """A switch interval that only this test sets.
+@pytest.fixture(scope="module", autouse=True)
+def others_have_ended() -> None:
+    """Queries of other modules' sessions have ended, as far as they do.
 
-    Sessions that other modules share may be open in this process, with queries that have not ended.
+    A cluster's node that other tests let die in this process leaves some that never end.
     """
     with contextlib.suppress(AssertionError):
         wait_until(lambda: gil_interval._users == 0, 5.0)
+
+
+@pytest.fixture(autouse=True)
+def own_interval() -> Iterator[None]:
+    """A switch interval that only this test sets."""
     others, gil_interval._users = gil_interval._users, 0
     before = sys.getswitchinterval()
     sys.setswitchinterval(BEFORE_S + 5e-7)
