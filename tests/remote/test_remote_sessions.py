@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 import pytest
 from service.anywhere import served, token_of
+from waiting import wait_until
 
 import queryard
 from queryard.core.errors import QueryardError
@@ -96,19 +97,12 @@ def test_a_server_that_is_not_there_is_told_after_a_while(place: Place, proxy: C
 # --- what is held and let go ---------------------------------------------------------------------
 
 
-def _until(what, seconds: float = 20.0) -> None:
-    until_s = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < until_s
-        time.sleep(0.01)
-
-
 def test_a_query_that_nothing_holds_is_cancelled(qy: RemoteSession, place: Place):
     handle = qy.submit(ENDLESS)
     assert [view.id for view in qy.queries()] == [handle.id]
     del handle
     gc.collect()
-    _until(lambda: not place.session.queries())
+    wait_until(lambda: not place.session.queries())
 
 
 def test_a_query_with_keep_runs_on(qy: RemoteSession):
@@ -120,8 +114,8 @@ def test_a_query_with_keep_runs_on(qy: RemoteSession):
 def test_closing_a_session_cancels_what_runs_in_it(place: Place):
     with queryard.connect(place.url, token=place.token) as qy:
         handle = qy.submit(ENDLESS)
-        _until(lambda: handle.status == "running")
-    _until(lambda: not place.session.queries())
+        wait_until(lambda: handle.status == "running")
+    wait_until(lambda: not place.session.queries())
     with pytest.raises(QueryardError, match="closed"):
         qy.sql("SELECT 1")
     assert "closed" in repr(qy)
@@ -196,8 +190,8 @@ def test_looking_on(qy: RemoteSession, place: Place):
     waiting = [qy.submit(f"{ENDLESS} WHERE a.range > {n}") for n in range(3)]
     views = qy.queries()
     assert [view.id for view in views] == [running.id, *(each.id for each in waiting)]
-    _until(lambda: any(view.slots for view in qy.queries()))
-    _until(lambda: running.id in qy.forecasts())
+    wait_until(lambda: any(view.slots for view in qy.queries()))
+    wait_until(lambda: running.id in qy.forecasts())
     assert qy.submit("SELECT 1", tenant="default/low").result().fetchall() == [(1,)]
     assert running.timing.submitted_s <= qy.now()
     for each in (running, *waiting):
@@ -205,6 +199,24 @@ def test_looking_on(qy: RemoteSession, place: Place):
     place.session.host._recorder.history.flush()
     assert running.id in {record.query for record in qy.history()}
     assert qy.past_query(running.id).sql == ENDLESS
+
+
+def test_forecasts_of_all_queries_are_one_request(qy: RemoteSession, monkeypatch):
+    handles = [qy.submit(f"{ENDLESS} WHERE a.range > {n}") for n in range(4)]
+    wait_until(lambda: {each.id for each in handles} <= qy.forecasts().keys())
+    asked = []
+    transport = qy._looking._transport
+    plain = transport.json
+
+    def counted(method: str, path: str, **given: object) -> object:
+        asked.append(path)
+        return plain(method, path, **given)
+
+    monkeypatch.setattr(transport, "json", counted)
+    assert {each.id for each in handles} <= qy.forecasts().keys()
+    assert asked == ["/v1/forecasts"]
+    for each in handles:
+        each.cancel()
 
 
 # --- what is refused -----------------------------------------------------------------------------

@@ -8,9 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from waiting import wait_until
 
 from queryard.service.config import Address
 from queryard.service.connection import keep_alive
+from queryard.service.postgres.listener import PostgresListener
 from queryard.service.serving import Listeners
 from tests.service.yard_ground import a_ground
 
@@ -63,11 +65,40 @@ def test_all_listeners_ask_their_clients(tmp_path, loop):
             try:
                 for address in (addresses.http, addresses.postgres, addresses.quack):
                     with socket.create_connection(("127.0.0.1", address.port)):
-                        async with asyncio.timeout(20):
-                            while timers(address.port) != [KEEPS_ALIVE]:
-                                await asyncio.sleep(0.01)
+                        port = address.port
+                        await asyncio.to_thread(
+                            wait_until, lambda port=port: timers(port) == [KEEPS_ALIVE]
+                        )
             finally:
                 await listeners.close(0.0)
 
         with asyncio.Runner(loop_factory=make) as runner:
             runner.run(main())
+
+
+def test_http_listens_last_so_that_ready_means_all_listeners(tmp_path, monkeypatch):
+    opened: list[str] = []
+    plain_start, plain_http = PostgresListener.start, Listeners._open_http
+
+    async def start(self, *given):
+        port = await plain_start(self, *given)
+        opened.append("postgres")
+        return port
+
+    async def open_http(self, what, *given):
+        address = await plain_http(self, what, *given)
+        opened.append(what)
+        return address
+
+    monkeypatch.setattr(PostgresListener, "start", start)
+    monkeypatch.setattr(Listeners, "_open_http", open_http)
+    with a_ground(tmp_path) as ground:
+        config = replace(ground.yard.config, http=ANY, postgres=ANY, quack=ANY)
+
+        async def main() -> None:
+            listeners = Listeners(ground.yard)
+            await listeners.open(config)
+            await listeners.close(0.0)
+
+        asyncio.run(main())
+    assert opened == ["postgres", "quack", "http"]

@@ -12,7 +12,6 @@ from queryard.live.why import WaitReport
 from queryard.results.ownership import Owner
 from queryard.sim.forecast import Forecast
 
-from .errors import NotKnown
 from .states import record_of, report_of, view_of
 from .transport import Transport
 
@@ -57,15 +56,9 @@ class Looking:
 
     def forecasts(self) -> dict[str, Forecast]:
         """When each active query is expected to start and end."""
-        found: dict[str, Forecast] = {}
-        for view in self.queries():
-            try:
-                forecast = self.why(view.id).forecast
-            except NotKnown:
-                continue  # it has ended meanwhile
-            if forecast is not None:
-                found[view.id] = forecast
-        return found
+        told = self.get("/v1/forecasts")
+        self.note_clock(told)
+        return {each["query"]: Forecast(**each) for each in told["forecasts"]}
 
     def history(
         self, limit: int, tenant: str | None, outcomes: Sequence[str] | None

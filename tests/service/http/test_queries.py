@@ -12,6 +12,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.csv
 import pytest
+from waiting import wait_until
 
 from queryard.engine.access import Access
 from queryard.service.config import ServiceLimits
@@ -492,6 +493,26 @@ def test_limits_are_told(tmp_path):
             assert refused
             assert "8 statements per second" in refused[0].json()["detail"]
             assert int(refused[0].headers["retry-after"]) >= 1
+
+
+def test_forecasts_are_those_of_queries_that_the_token_may_see(tmp_path):
+    with (
+        a_server(tmp_path) as server,
+        server.client("ann") as ann,
+        server.client("eve") as eve,
+        server.client("root") as root,
+    ):
+        query = submitted(ann, LONG)
+
+        def forecast_of(client) -> set[str]:
+            told = client.get("/v1/forecasts").json()
+            assert told["now_s"] > 0
+            return {each["query"] for each in told["forecasts"]}
+
+        wait_until(lambda: forecast_of(ann) == {query})
+        assert forecast_of(root) == {query}
+        assert forecast_of(eve) == set()
+        ann.delete(f"/v1/queries/{query}")
 
 
 def test_a_draining_server_is_not_ready_and_takes_no_queries(tmp_path):

@@ -19,6 +19,7 @@ from ..principal import Principal
 from ..problems import UnknownName
 from ..yard import unknown_query
 from . import models
+from .bodies import ProfileBody
 from .context import Context, admin_of, context_of, principal_of
 from .documents import errors
 from .replies import as_json
@@ -163,7 +164,7 @@ async def profiles(request: Request) -> Any:
     responses=errors(400, 401, 403, 413, 422, 429),
     summary="Follow another policy",
 )
-async def use_profile(request: Request, body: models.ProfileBody) -> Any:
+async def use_profile(request: Request, body: ProfileBody) -> Any:
     """Decide by another policy from now on; what runs is not disturbed. For admins.
 
     It is recorded as a change, as by `POST /v1/controls`.

@@ -15,6 +15,7 @@ from queryard.live.explaining import explain_query
 from ..looking import Looking
 from ..served import ServedClient, check_stateless
 from . import models
+from .bodies import ExplainBody, PlanBody, StatementBody
 from .context import context_of, principal_of
 from .documents import errors
 from .guard import CutOff
@@ -35,7 +36,7 @@ _ERRORS = errors(400, 401, 403, 404, 409, 413, 422, 429, 503)
     responses=_ERRORS,
     summary="Columns and parameters",
 )
-async def describe(request: Request, body: models.StatementBody) -> Any:
+async def describe(request: Request, body: StatementBody) -> Any:
     """The columns that a statement would give, and the types of its parameters; nothing is run."""
 
     def look(client: ServedClient, looking: Looking) -> Any:
@@ -59,7 +60,7 @@ async def describe(request: Request, body: models.StatementBody) -> Any:
     responses=_ERRORS,
     summary="How it would be run",
 )
-async def explain(request: Request, body: models.ExplainBody) -> Any:
+async def explain(request: Request, body: ExplainBody) -> Any:
     """The jobs or operators of a statement; with `analyze` it is run, for the real figures."""
     found = await _looked(
         request,
@@ -83,7 +84,7 @@ async def explain(request: Request, body: models.ExplainBody) -> Any:
     responses=_ERRORS,
     summary="What it would take",
 )
-async def estimate(request: Request, body: models.PlanBody) -> Any:
+async def estimate(request: Request, body: PlanBody) -> Any:
     """What a statement would read, take and give, with intervals; it is planned, not run."""
     found = await _looked(
         request,
@@ -120,7 +121,7 @@ async def plan(request: Request, query: QueryId) -> Any:
 
 
 async def _looked(
-    request: Request, body: models.StatementBody, look: Callable[[ServedClient, Looking], T]
+    request: Request, body: StatementBody, look: Callable[[ServedClient, Looking], T]
 ) -> T:
     """Look at a statement in a thread, within the limits of the token, while its client waits."""
     context, principal = context_of(request), principal_of(request)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
@@ -66,6 +67,26 @@ async def queries(
         if state is None or submitted.ticket.status == state
     ]
     return as_json({"now_s": now_s, "queries": listed[-limit:]})
+
+
+@router.get(
+    "/v1/forecasts",
+    response_model=models.ForecastList,
+    responses=errors(401, 429),
+    summary="List forecasts",
+)
+async def forecasts(request: Request) -> Any:
+    """When each active query is expected to start and end; queries without a forecast are left out.
+
+    The queries are those of the token's tenant; an admin's token sees those of all tenants. Times
+    are seconds on the server's clock, as `now_s`.
+    """
+    context, principal = context_of(request), principal_of(request)
+    session = context.yard.session
+    found = await context.run_long(session.forecasts)
+    visible = {each.id for each in context.yard.active() if principal.may_see(each.tenant)}
+    listed = [asdict(forecast) for query, forecast in found.items() if query in visible]
+    return as_json({"now_s": session.now(), "forecasts": listed})
 
 
 @router.get(

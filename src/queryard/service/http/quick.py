@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from queryard.core.errors import QueryardError
 
-from . import models
+from .bodies import QueryBody
 from .guard import Application, Message, Receive, Scope, Send, replayed
 from .queries import MOST_WAIT_S
 from .replies import problem_reply
@@ -72,11 +72,11 @@ def _wait_s(scope: Mapping[str, Any]) -> float | None:
     return None if wait_s is None or wait_s > MOST_WAIT_S else wait_s
 
 
-def _body(message: Message) -> models.QueryBody | None:
+def _body(message: Message) -> QueryBody | None:
     """The body of a request that came in one message; None if the model does not accept it."""
     if message["type"] != "http.request" or message.get("more_body"):
         return None
     try:
-        return models.QueryBody.model_validate(json.loads(message["body"]))
+        return QueryBody.model_validate(json.loads(message["body"]))
     except (ValueError, RecursionError, ValidationError):
         return None

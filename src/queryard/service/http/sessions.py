@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from ..principal import Principal
 from . import models
+from .bodies import SessionBody
 from .context import Context, context_of, principal_of
 from .documents import errors
 from .replies import as_json
@@ -23,7 +24,7 @@ router = APIRouter(tags=["sessions"])
     responses=errors(400, 401, 403, 413, 422, 429, 503),
     summary="Open a session",
 )
-async def open_session(request: Request, body: models.SessionBody) -> Any:
+async def open_session(request: Request, body: SessionBody) -> Any:
     """A session with temporary tables, settings and transactions of its own.
 
     Name it in `session` of a query. It counts as a connection, and ends when it was idle for long.
@@ -32,7 +33,7 @@ async def open_session(request: Request, body: models.SessionBody) -> Any:
     return as_json(await context.run(_opened, context, principal, body), 201)
 
 
-def _opened(context: Context, principal: Principal, body: models.SessionBody) -> dict[str, Any]:
+def _opened(context: Context, principal: Principal, body: SessionBody) -> dict[str, Any]:
     name, client = context.sessions.open(principal, body.label)
     if body.tenant is not None:
         try:

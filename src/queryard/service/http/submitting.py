@@ -19,6 +19,7 @@ from ..kept_rows import Piece
 from ..principal import Principal
 from ..results import KeptResult
 from . import models
+from .bodies import OnlineOptions, QueryBody
 from .context import Context, context_of, principal_of, ready, told
 from .documents import ROWS_CONTENT, errors
 from .formats import MEDIA, Format, chosen_format, encoder, rows_json
@@ -54,7 +55,7 @@ T = TypeVar("T")
     },
     summary="Submit a query",
 )
-async def submit(request: Request, body: models.QueryBody, wait: Wait = 0.0) -> Any:
+async def submit(request: Request, body: QueryBody, wait: Wait = 0.0) -> Any:
     """Submit a query, and get its id at once.
 
     With `wait`, the answer comes with the first rows as soon as they are there; where the Accept
@@ -86,7 +87,7 @@ async def submit(request: Request, body: models.QueryBody, wait: Wait = 0.0) -> 
 
 
 def _asked(
-    context: Context, principal: Principal, body: models.QueryBody, form: Format, wait_s: float
+    context: Context, principal: Principal, body: QueryBody, form: Format, wait_s: float
 ) -> tuple[KeptResult, Response | None]:
     """Enter a query, and answer it if all its rows come in a moment: in one thread, without hops.
 
@@ -128,12 +129,12 @@ def _headers(result: KeptResult) -> dict[str, str]:
     return {"Location": f"/v1/queries/{result.id}", "Queryard-Query": result.id}
 
 
-def _entered(context: Context, principal: Principal, body: models.QueryBody) -> KeptResult:
+def _entered(context: Context, principal: Principal, body: QueryBody) -> KeptResult:
     """Enter a query; in a thread, as looking at files takes time."""
     client = context.client(principal, body.session)
     online = None
     if body.online:
-        wanted = models.OnlineOptions() if body.online is True else body.online
+        wanted = OnlineOptions() if body.online is True else body.online
         every_s = as_age(wanted.every, "every")
         wish = online_wish(
             wanted.stop_at,
@@ -182,7 +183,7 @@ async def _until_gone(
     request: Request,
     context: Context,
     result: KeptResult,
-    body: models.QueryBody,
+    body: QueryBody,
     work: Coroutine[Any, Any, T],
 ) -> T:
     """Wait for something, for as long as the client does: it alone could ask for the query.
