@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import queue
-import time
 from pathlib import Path
 from typing import Any
+
+from waiting import wait_until
 
 from queryard.backends.protocol import Leased, Spread
 from queryard.backends.ray.backend import RayBackend
@@ -16,7 +17,7 @@ from queryard.results.streams import ResultStream
 
 from .grounds import RealGround
 from .ray_held import HeldPlaced, HeldWorkplace, let_end
-from .stubborn import PATIENCE_S, AsGiven
+from .stubborn import AsGiven
 
 
 class SharedRay:
@@ -30,17 +31,13 @@ class SharedRay:
         )
         self.backend.start(lambda event: self.events.put(event))
         self.known: set[str] = set()
-        until = time.monotonic() + PATIENCE_S
-        while len(self.backend.nodes) < nodes and time.monotonic() < until:
-            time.sleep(0.01)
+        wait_until(lambda: len(self.backend.nodes) >= nodes)
 
     def fresh(self) -> queue.SimpleQueue[Any]:
         """Nothing of earlier tests is left."""
         for query in self.known:
             self.backend.stop(query, RuntimeError("the test is over"))
-        until = time.monotonic() + PATIENCE_S
-        while any(self.busy()) and time.monotonic() < until:
-            time.sleep(0.01)
+        wait_until(lambda: not any(self.busy()))
         for query in self.known:
             self.backend.forget(query)
         self.known.clear()

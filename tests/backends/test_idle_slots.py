@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from itertools import pairwise
 
 import pytest
-from engine.native_driving import wait_until, write_facts
+from engine.native_driving import write_facts
+from waiting import wait_until
 
 import queryard
 from queryard.backends.local.leases import IDLE_S

@@ -8,7 +8,8 @@ import threading
 import time
 
 import pytest
-from engine.native_driving import MIB, Bench, collect, plain, wait_until, write_facts
+from engine.native_driving import MIB, Bench, collect, plain, write_facts
+from waiting import wait_until
 
 from queryard.backends.local import NODE, LocalBackend, nodes_of
 from queryard.backends.protocol import Leased

@@ -10,7 +10,8 @@ import threading
 import time
 
 import pytest
-from engine.native_driving import wait_until, write_facts
+from engine.native_driving import write_facts
+from waiting import wait_until
 
 import queryard
 from queryard.backends.local import member

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 from engine.staged.staged_driving import assert_same
 from long_forms import some_of
+from waiting import wait_until
 
 import queryard
 import queryard.sql.planner
@@ -77,13 +78,6 @@ def plain(folder: Path) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def until(true: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + PATIENCE_S
-    while not true():
-        assert time.monotonic() < deadline_s, "it does not happen"
-        time.sleep(0.02)
-
-
 def check(session: queryard.Session, plain: Any, number: int, plan: Any) -> None:
     sql = query(number)
     handle = session.submit(sql, plan=plan, time_limit=PATIENCE_S)
@@ -106,7 +100,7 @@ def test_native_answers_are_duckdbs(session, plain, number):
 @pytest.mark.parametrize("number", some_of(range(1, 23), 6))
 def test_staged_answers_at_one_node_are_duckdbs(session, plain, cut_small, number):
     check(session, plain, number, "staged")
-    until(lambda: objects(session) == 0)
+    wait_until(lambda: objects(session) == 0)
 
 
 def test_rows_stream_in_batches_and_a_slow_reader_holds_the_query_up(session):
@@ -119,7 +113,7 @@ def test_rows_stream_in_batches_and_a_slow_reader_holds_the_query_up(session):
     for batch in batches:
         rows += batch.num_rows
     assert rows == 2_000_000
-    until(lambda: objects(session) == 0)
+    wait_until(lambda: objects(session) == 0)
 
 
 def test_errors_are_told_in_duckdbs_words(session):
@@ -150,8 +144,8 @@ def test_a_cancelled_query_leaves_nothing(session, cut_small):
     time.sleep(0.2)
     native.cancel()
     staged.cancel()
-    until(lambda: not session.queries())
-    until(lambda: objects(session) == 0)
+    wait_until(lambda: not session.queries())
+    wait_until(lambda: objects(session) == 0)
 
 
 # --- two nodes -----------------------------------------------------------------------------------
@@ -161,7 +155,7 @@ def test_a_cancelled_query_leaves_nothing(session, cut_small):
 def two_nodes(cluster: Any, session: queryard.Session) -> Iterator[queryard.Session]:
     """A node joins while the session is open; nodes may die as often as they like."""
     cluster.add(1)
-    until(lambda: len(session.host.backend.nodes) == 2)
+    wait_until(lambda: len(session.host.backend.nodes) == 2)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(members, "QUICK_S", 0.0)
         yield session
@@ -199,14 +193,17 @@ def test_rows_between_nodes_respect_the_object_store_and_none_stay_there(
         time_limit=PATIENCE_S,
     )
     seen = []
-    while handle.status in ("waiting", "running"):
-        seen += stored(ray)
-        time.sleep(0.05)
+
+    def has_ended() -> bool:
+        seen.extend(stored(ray))
+        return handle.status not in ("waiting", "running")
+
+    wait_until(has_ended)
     assert handle.take().fetchall() == [(rows, 96 * rows, rows)]
     assert any(store.used for store in seen), "nothing has passed between the nodes"
     assert all(store.used <= store.size and not store.beyond for store in seen)
-    until(lambda: objects(two_nodes) == 0)
-    until(lambda: not any(store.used for store in stored(ray)))
+    wait_until(lambda: objects(two_nodes) == 0)
+    wait_until(lambda: not any(store.used for store in stored(ray)))
 
 
 def test_splits_are_read_again_where_they_were_read(two_nodes, folder, monkeypatch):
@@ -214,7 +211,7 @@ def test_splits_are_read_again_where_they_were_read(two_nodes, folder, monkeypat
     monkeypatch.setattr(canonical, "SMALL_S", 0.0)
     monkeypatch.setattr(canonical, "SPLIT_S", 0.00001)
     monkeypatch.setattr(physical, "SMALL_S", 0.0)
-    until(lambda: len(two_nodes.host.backend.nodes) == 2)
+    wait_until(lambda: len(two_nodes.host.backend.nodes) == 2)
     rates = []
     for _ in range(3):
         near = read = 0
@@ -287,22 +284,22 @@ def kill(backend: Any, node: str) -> None:
 def test_a_node_dies_in_the_middle_and_answers_are_duckdbs(
     two_nodes, plain, cut_small, monkeypatch, number, after
 ):
-    until(lambda: len(two_nodes.host.backend.nodes) == 2)
+    wait_until(lambda: len(two_nodes.host.backend.nodes) == 2)
     places = Places(two_nodes, monkeypatch, after)
     check(two_nodes, plain, number, "staged")
-    until(lambda: places.killed not in {node.id for node in two_nodes.host.backend.nodes})
-    until(lambda: objects(two_nodes) == 0)
+    wait_until(lambda: places.killed not in {node.id for node in two_nodes.host.backend.nodes})
+    wait_until(lambda: objects(two_nodes) == 0)
 
 
 def test_a_native_query_without_rows_out_begins_again_elsewhere(two_nodes, plain):
     backend = two_nodes.host.backend
-    until(lambda: len(backend.nodes) == 2)
+    wait_until(lambda: len(backend.nodes) == 2)
     sql = (
         "SELECT count(*), sum(a.l_quantity) FROM lineitem a, lineitem b "
         "WHERE a.l_orderkey % 500 = b.l_orderkey % 500"
     )
     handle = two_nodes.submit(sql, plan="native")
-    until(lambda: any(run.link is not None for run in backend._runs))
+    wait_until(lambda: any(run.link is not None for run in backend._runs))
     (run,) = backend._runs
     time.sleep(0.1)
     kill(backend, run.link.name)
@@ -311,7 +308,7 @@ def test_a_native_query_without_rows_out_begins_again_elsewhere(two_nodes, plain
 
 def test_a_native_query_with_rows_out_fails_and_names_the_node(two_nodes):
     backend = two_nodes.host.backend
-    until(lambda: len(backend.nodes) == 2)
+    wait_until(lambda: len(backend.nodes) == 2)
     sql = "SELECT range AS n, repeat('x', 200) AS t FROM range(3000000)"
     handle = two_nodes.submit(sql, plan="native")
     batches = iter(handle.take().batches())
@@ -326,14 +323,14 @@ def test_a_native_query_with_rows_out_fails_and_names_the_node(two_nodes):
 
 def test_a_raylet_dies_and_another_node_joins(two_nodes, cluster, plain, cut_small):
     backend = two_nodes.host.backend
-    until(lambda: len(backend.nodes) == 2)
+    wait_until(lambda: len(backend.nodes) == 2)
     handle = two_nodes.submit(query(9), plan="staged")
     cluster.kill(cluster.alive[-1])
     answer = handle.take().arrow()
     assert_same(answer, plain.sql(query(9)).to_arrow_table(), True)
-    until(lambda: len(backend.nodes) == 1)
+    wait_until(lambda: len(backend.nodes) == 1)
     cluster.add(1)
-    until(lambda: len(backend.nodes) == 2)
+    wait_until(lambda: len(backend.nodes) == 2)
     check(two_nodes, plain, 3, "staged")
 
 
@@ -348,18 +345,18 @@ def kill_raylet(cluster: Any, backend: Any, node: str) -> None:
 def node_is_gone(cluster: Any, session: queryard.Session, node: str) -> None:
     """Wait until a node is lost with all its processes; then another one joins."""
     backend: Any = session.host.backend
-    until(lambda: node not in {each.id for each in backend.nodes})
-    until(lambda: not cluster.left_of_killed())
-    until(lambda: objects(session) == 0)
+    wait_until(lambda: node not in {each.id for each in backend.nodes})
+    wait_until(lambda: not cluster.left_of_killed())
+    wait_until(lambda: objects(session) == 0)
     cluster.add(1)
-    until(lambda: len(backend.nodes) == 2)
+    wait_until(lambda: len(backend.nodes) == 2)
 
 
 @pytest.mark.parametrize("after", some_of([3, 1, 9], 1))
 def test_a_raylet_dies_alone_under_a_staged_query(
     two_nodes, cluster, plain, cut_small, monkeypatch, after
 ):
-    until(lambda: len(two_nodes.host.backend.nodes) == 2)
+    wait_until(lambda: len(two_nodes.host.backend.nodes) == 2)
     places = Places(two_nodes, monkeypatch, after, partial(kill_raylet, cluster))
     check(two_nodes, plain, 9, "staged")
     assert places.killed
@@ -370,13 +367,13 @@ def test_a_raylet_dies_alone_under_a_staged_query(
 @pytest.mark.long
 def test_a_raylet_dies_alone_under_a_native_query(two_nodes, cluster, plain):
     backend = two_nodes.host.backend
-    until(lambda: len(backend.nodes) == 2)
+    wait_until(lambda: len(backend.nodes) == 2)
     sql = (
         "SELECT count(*), sum(a.l_quantity) FROM lineitem a, lineitem b "
         "WHERE a.l_orderkey % 250 = b.l_orderkey % 250"
     )
     handle = two_nodes.submit(sql, plan="native", time_limit=PATIENCE_S)
-    until(lambda: any(run.link is not None for run in backend._runs))
+    wait_until(lambda: any(run.link is not None for run in backend._runs))
     (run,) = backend._runs
     name = run.link.name
     kill_raylet(cluster, backend, name)
@@ -387,7 +384,7 @@ def test_a_raylet_dies_alone_under_a_native_query(two_nodes, cluster, plain):
 @pytest.mark.long
 def test_a_raylet_dies_alone_while_rows_are_read(two_nodes, cluster):
     backend = two_nodes.host.backend
-    until(lambda: len(backend.nodes) == 2)
+    wait_until(lambda: len(backend.nodes) == 2)
     sql = "SELECT range AS n, repeat('x', 200) AS t FROM range(3000000)"
     batches = iter(two_nodes.submit(sql, plan="native").take().batches())
     next(batches)
@@ -405,15 +402,15 @@ def test_a_frozen_node_is_given_up_and_its_process_ends(two_nodes, plain, cut_sm
     """It lives for Ray, and says nothing."""
     monkeypatch.setattr(members, "GIVE_UP_S", 6.0)
     backend = two_nodes.host.backend
-    until(lambda: len(backend.nodes) == 2)
+    wait_until(lambda: len(backend.nodes) == 2)
     link = next(iter(backend._links.values()))
     handle = two_nodes.submit(query(9), plan="staged", time_limit=PATIENCE_S)
     os.kill(link.facts.pid, signal.SIGSTOP)
     try:
         answer = handle.take().arrow()
         assert_same(answer, plain.sql(query(9)).to_arrow_table(), True)
-        until(lambda: link.name not in backend._links)
-        until(lambda: len(backend.nodes) == 2)
+        wait_until(lambda: link.name not in backend._links)
+        wait_until(lambda: len(backend.nodes) == 2)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.kill(link.facts.pid, signal.SIGCONT)

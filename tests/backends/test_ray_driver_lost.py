@@ -8,13 +8,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 from service.processes import a_process
+from waiting import wait_until
 
 import queryard
 from bench.ray.processes import descendants
@@ -23,7 +23,6 @@ from queryard.history import HistoryReader
 
 from .ray_cluster import ray_cluster, skip_without_ray
 
-PATIENCE_S = 45.0
 SLOW = "SELECT count(*) FROM range(1000000000) a, range(1000) b, numbers c WHERE a.range > c.n"
 
 
@@ -33,13 +32,6 @@ def data(tmp_path: Path) -> Path:
     folder.mkdir()
     duckdb.sql(f"COPY (SELECT range AS n FROM range(1000)) TO '{folder}/numbers.parquet'")
     return folder
-
-
-def until(true: Callable[[], bool], what: str) -> None:
-    deadline_s = time.monotonic() + PATIENCE_S
-    while not true():
-        assert time.monotonic() < deadline_s, what
-        time.sleep(0.05)
 
 
 def actors(pid: int) -> list[int]:
@@ -70,13 +62,13 @@ def test_a_server_is_killed_and_another_goes_on(data: Path, tmp_path: Path, monk
             with queryard.connect(server.url, token=token, patience=0) as qy:
                 assert qy.sql("SELECT sum(n) FROM numbers").fetchall() == [(499500,)]
                 lost = qy.submit(SLOW, idempotency_key="report")
-                until(lambda: lost.status == "running", "it does not run")
+                wait_until(lambda: lost.status == "running", what="it runs")
                 time.sleep(1.0)  # the history is written twice per second
                 before = actors(os.getpid())
                 assert before
                 server.send(signal.SIGKILL)
                 server.end()
-        until(lambda: not set(before) & set(actors(os.getpid())), "its actors live on")
+        wait_until(lambda: not set(before) & set(actors(os.getpid())), what="its actors end")
         with HistoryReader(data / ".queryard" / "history.sqlite") as reader:
             outcomes = {row.query: row.outcome for row in reader.queries()}
         assert sorted(outcomes.values()) == ["finished", "lost"]
@@ -90,7 +82,7 @@ def test_a_server_is_killed_and_another_goes_on(data: Path, tmp_path: Path, monk
                 assert again.take().fetchall() == [(999,)]
                 asked = qy.submit(SLOW, idempotency_key="report")
                 assert asked.id != lost.id
-                until(lambda: asked.status == "running", "it does not run")
+                wait_until(lambda: asked.status == "running", what="it runs")
                 asked.cancel()
             server.send(signal.SIGTERM)
             assert server.end() == 0

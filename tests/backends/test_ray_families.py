@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -22,6 +21,7 @@ from engine.staged.staged_driving import assert_same
 from engine.staged.staged_grammar import TABLES as RANDOM_TABLES
 from engine.staged.staged_grammar import Grammar, is_rounded
 from engine.staged.staged_tables import make_tables
+from waiting import wait_until
 
 import queryard
 import queryard.sql.planner
@@ -160,18 +160,12 @@ class Ground:
 
     def settle(self) -> None:
         """Wait until all nodes are there again."""
-        self._until(lambda: len(self.session.host.backend.nodes) == self._nodes)
+        wait_until(lambda: len(self.session.host.backend.nodes) == self._nodes)
 
     def idle(self) -> None:
         """Nothing is held at any node."""
         backend: Any = self.session.host.backend
-        self._until(lambda: not any(r.objects + r.queries for r in backend.reports().values()))
-
-    def _until(self, true: Callable[[], bool]) -> None:
-        deadline_s = time.monotonic() + PATIENCE_S
-        while not true():
-            assert time.monotonic() < deadline_s, "it does not happen"
-            time.sleep(0.02)
+        wait_until(lambda: not any(r.objects + r.queries for r in backend.reports().values()))
 
 
 @pytest.fixture(scope="module")

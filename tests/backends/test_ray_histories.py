@@ -13,6 +13,7 @@ import duckdb
 import pytest
 from engine.staged.staged_driving import assert_same
 from long_forms import some_of
+from waiting import wait_until
 
 import queryard
 import queryard.sql.planner
@@ -59,13 +60,6 @@ def session(ray: FakeRay, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         yield made
 
 
-def until(true: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + PATIENCE_S
-    while not true():
-        assert time.monotonic() < deadline_s, "it does not happen"
-        time.sleep(0.01)
-
-
 def nodes(session: Any) -> list[str]:
     return [node.id for node in session.host.backend.nodes]
 
@@ -100,14 +94,14 @@ def test_answers_are_duckdbs_while_nodes_die_and_join(session, ray, expected, se
     for number, handle in handles:
         check(number, handle.take(PATIENCE_S).arrow(), expected)
     session.host.ask(lambda coordinator: coordinator.kernel.validate())
-    until(lambda: not session.queries())
-    until(lambda: nothing_left(session, ray))
+    wait_until(lambda: not session.queries())
+    wait_until(lambda: nothing_left(session, ray))
 
 
 def test_every_incarnation_is_a_node_of_its_own(session, ray):
     before = nodes(session)
     ray.actors[0].die("killed by the test")
-    until(lambda: len(nodes(session)) == 2 and nodes(session) != before)
+    wait_until(lambda: len(nodes(session)) == 2 and nodes(session) != before)
     assert len({*before, *nodes(session)}) == 3
 
 
@@ -122,7 +116,7 @@ def test_rows_that_are_lost_before_they_were_handed_over_are_made_again(
     def result(self: Any) -> Any:
         for actor in [actor for actor in ray.actors if actor.alive]:
             actor.die("killed by the test")
-        until(lambda: len(nodes(session)) == 2)
+        wait_until(lambda: len(nodes(session)) == 2)
         return handed_over(self)
 
     monkeypatch.setattr(SpreadTasks, "result", result)
@@ -149,7 +143,7 @@ def test_rows_that_are_lost_from_a_living_node_are_made_again(session, ray, expe
 def test_the_last_node_dies_and_queries_wait_for_another(session, ray, expected):
     for node in ray.nodes():
         ray.lose(node["NodeID"])
-    until(lambda: not nodes(session))
+    wait_until(lambda: not nodes(session))
     handles = [(n, session.submit(query(n), plan=p)) for n, p in ((6, "native"), (3, "staged"))]
     time.sleep(0.2)
     ray.add(1)
@@ -171,10 +165,10 @@ def test_early_reduces_fetch_as_their_maps_end(ray, folder, expected, monkeypatc
         check(9, session.sql(query(9), plan="staged").arrow(), expected)
         assert ahead, "no reduce was told of rows of maps before all had ended"
         assert all(piece.rows and piece.part is not None for piece in ahead)
-        until(lambda: nothing_left(session, ray))
+        wait_until(lambda: nothing_left(session, ray))
         for number in (1, 9):
             handle = session.submit(query(number), plan="staged")
             time.sleep(0.1)
             ray.actors[-1].die("killed by the test")
             check(number, handle.take(PATIENCE_S).arrow(), expected)
-            until(lambda: len(nodes(session)) == 2)
+            wait_until(lambda: len(nodes(session)) == 2)

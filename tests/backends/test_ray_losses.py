@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
+from waiting import wait_until
 
 import queryard
 from queryard.backends.protocol import QueryUsed, Usage
@@ -49,13 +49,6 @@ def session(ray: FakeRay, folder: Path) -> Iterator[queryard.Session]:
         yield made
 
 
-def until(true: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + PATIENCE_S
-    while not true():
-        assert time.monotonic() < deadline_s, "it does not happen"
-        time.sleep(0.01)
-
-
 # --- what runs with the driver -------------------------------------------------------------------
 
 
@@ -64,10 +57,10 @@ def test_what_runs_with_the_driver_ends_without_waiting_for_the_backend(session)
     backend: Any = session.host.backend
     go = threading.Event()
     handle = session.iterate(lambda step: go.wait(PATIENCE_S) and 0.5, 1, work_s=0.01)
-    until(lambda: bool(backend._here.held))
+    wait_until(lambda: bool(backend._here.held))
     with backend._lock:
         go.set()
-        until(lambda: not backend._here.held)
+        wait_until(lambda: not backend._here.held)
         leases = backend._here._leases
         assert leases._lock.acquire(timeout=PATIENCE_S)
         leases._lock.release()
@@ -103,7 +96,7 @@ def test_a_query_that_crashes_every_node_fails_and_the_nodes_stay(session, ray, 
     ):
         session.sql("SELECT sum(n) + 12345 FROM numbers", plan=plan).fetchall()
     assert len(crashed) == 4
-    until(lambda: len(session.host.backend.nodes) == 2)
+    wait_until(lambda: len(session.host.backend.nodes) == 2)
     assert not session.host.backend.refused
     assert session.sql("SELECT sum(n) FROM numbers", plan=plan).fetchall() == [(499500,)]
 
@@ -113,10 +106,10 @@ def test_a_statement_of_the_drivers_outlives_any_number_of_nodes(session, ray):
     go = threading.Event()
     handle = session.iterate(lambda step: go.wait(PATIENCE_S) and 0.5, 1, work_s=0.01)
     for _ in range(6):
-        until(lambda: bool(backend._here.held))
+        wait_until(lambda: bool(backend._here.held))
         ((_, node),) = backend._here.held
         next(actor for actor in ray.actors if actor.place == node).die("killed by the test")
-        until(lambda node=node: node not in {at for _, at in backend._here.held})
+        wait_until(lambda node=node: node not in {at for _, at in backend._here.held})
     go.set()
     assert handle.wait(PATIENCE_S)
     assert handle.status == "finished"
@@ -127,10 +120,10 @@ def test_a_statement_of_the_drivers_ends_although_no_node_is_left(session, ray):
     backend: Any = session.host.backend
     go = threading.Event()
     handle = session.iterate(lambda step: go.wait(PATIENCE_S) and 0.5, 1, work_s=0.01)
-    until(lambda: bool(backend._here.held))
+    wait_until(lambda: bool(backend._here.held))
     for node in ray.nodes():
         ray.lose(node["NodeID"])
-    until(lambda: not backend.nodes and not backend._here.held)
+    wait_until(lambda: not backend.nodes and not backend._here.held)
     go.set()
     assert handle.wait(PATIENCE_S)
     assert handle.status == "finished"
@@ -149,7 +142,7 @@ def test_an_answer_that_cannot_be_kept_costs_its_query_only(session, monkeypatch
     before = session.host.backend.nodes
     with pytest.raises(queryard.QueryFailed, match="the rows do not fit"):
         session.sql("SELECT n AS kept FROM numbers", plan="native").fetchall()
-    until(lambda: not session.queries())
+    wait_until(lambda: not session.queries())
     assert session.host.backend.nodes == before
     assert session.sql("SELECT sum(n) FROM numbers", plan="native").fetchall() == [(499500,)]
     session.host.ask(lambda coordinator: coordinator.kernel.validate())
@@ -174,7 +167,7 @@ def test_a_session_opens_with_the_nodes_that_join_soon_and_the_others_follow(
         assert [node.slots for node in session.host.backend.nodes] == [2]
         assert session.sql("SELECT sum(n) FROM numbers").fetchall() == [(499500,)]
         may_go_on.set()
-        until(lambda: len(session.host.backend.nodes) == 2)
+        wait_until(lambda: len(session.host.backend.nodes) == 2)
         assert session.host.backend.refused == ()
 
 
@@ -193,17 +186,17 @@ def test_a_node_that_was_refused_is_asked_again_and_is_forgotten_if_it_goes(
     with connect(folder) as session:
         backend: Any = session.host.backend
         assert len(backend.nodes) == 1
-        until(lambda: len(asked) > 3)
+        wait_until(lambda: len(asked) > 3)
         (reason,) = backend.refused
         assert "No such file" in reason
         wrong.clear()
-        until(lambda: len(backend.nodes) == 2)
+        wait_until(lambda: len(backend.nodes) == 2)
         assert backend.refused == ()
         wrong.append("again")
         other = ray.add(1)
-        until(lambda: bool(backend.refused))
+        wait_until(lambda: bool(backend.refused))
         ray.lose(other)
-        until(lambda: not backend.refused)
+        wait_until(lambda: not backend.refused)
 
 
 def test_a_node_whose_process_died_too_often_is_asked_again(session, ray, monkeypatch):
@@ -217,9 +210,9 @@ def test_a_node_whose_process_died_too_often_is_asked_again(session, ray, monkey
                 actor.die("killed by the test")
         return bool(backend.refused)
 
-    until(is_refused)
+    wait_until(is_refused)
     monkeypatch.setattr(members, "REFUSED_S", 0.1)
-    until(lambda: len(backend.nodes) == 2)
+    wait_until(lambda: len(backend.nodes) == 2)
     assert backend.refused == ()
 
 
@@ -244,13 +237,13 @@ def test_a_silent_node_is_given_no_work_until_it_answers(session, monkeypatch):
     everywhere = backend.slots
     monkeypatch.setattr(Link, "is_suspect", is_suspect)
     monkeypatch.setattr(Link, "send", sending)
-    until(lambda: slots() < everywhere)
+    wait_until(lambda: slots() < everywhere)
     for plan in ("native", "staged", "native", "staged"):
         assert session.sql("SELECT sum(n) FROM numbers", plan=plan).fetchall() == [(499500,)]
     assert ran
     assert not silent.intersection(ran)
     silent.clear()
-    until(lambda: slots() == everywhere)
+    wait_until(lambda: slots() == everywhere)
 
 
 def test_after_a_pause_of_the_driver_no_node_is_given_up(session, monkeypatch):
@@ -262,7 +255,7 @@ def test_after_a_pause_of_the_driver_no_node_is_given_up(session, monkeypatch):
         with backend._lock:
             for link in links:
                 link._heard_s -= 1000.0
-        until(lambda: all(link.silent_s < 100.0 for link in links))
+        wait_until(lambda: all(link.silent_s < 100.0 for link in links))
     assert backend.nodes == before
 
 
@@ -275,7 +268,7 @@ def test_a_query_that_was_forgotten_leaves_nothing_when_a_slot_tells_of_it_late(
     backend._hear(link, [QueryUsed("forgotten", Usage(work_s=1.0))])
     assert not backend._usage._known
     assert session.sql("SELECT sum(n) FROM numbers", plan="staged").fetchall() == [(499500,)]
-    until(lambda: not session.queries())
+    wait_until(lambda: not session.queries())
     assert not backend._usage._known
 
 

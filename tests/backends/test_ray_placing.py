@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -84,13 +84,6 @@ def readers(orders: list[tuple[str, Any]]) -> dict[int, str]:
         and order.launch.tasks[0].kind == MAP
         and order.launch.tasks[0].job.endswith("/j1")
     }
-
-
-def until(true: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + PATIENCE_S
-    while not true():
-        assert time.monotonic() < deadline_s, "it does not happen"
-        time.sleep(0.01)
 
 
 # --- places --------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from typing import Any
 import duckdb
 import pytest
 from typer.testing import CliRunner
+from waiting import wait_until
 
 import queryard
 from queryard.backends.protocol import WorkerFailed
@@ -61,13 +62,6 @@ def connect(folder: Path, **options: Any) -> queryard.Session:
 def session(ray: FakeRay, folder: Path) -> Iterator[queryard.Session]:
     with connect(folder) as made:
         yield made
-
-
-def until(true: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + PATIENCE_S
-    while not true():
-        assert time.monotonic() < deadline_s, "it does not happen"
-        time.sleep(0.01)
 
 
 # --- what runs where -----------------------------------------------------------------------------
@@ -247,7 +241,7 @@ def test_a_statement_of_the_drivers_survives_the_node_that_lent_its_slot(session
     backend: Any = session.host.backend
     session.create_function("slowly", lambda n: time.sleep(0.02) or n, ["BIGINT"], "BIGINT")
     handle = session.submit("SELECT sum(slowly(n)) FROM numbers WHERE n < 40")
-    until(lambda: bool(+backend._here.held))
+    wait_until(lambda: bool(+backend._here.held))
     for actor in list(ray.actors):
         actor.die("killed by the test")
     assert handle.take(PATIENCE_S).fetchall() == [(780,)]
@@ -327,7 +321,7 @@ def test_files_are_compared_by_size_and_time(session, folder):
 
 
 def test_a_node_whose_process_dies_at_once_again_and_again_is_not_asked_for_ever(session, ray):
-    until(lambda: len(session.cluster().nodes) == 2)
+    wait_until(lambda: len(session.cluster().nodes) == 2)
     node = ray.nodes()[0]["NodeID"]
 
     def killed_all() -> bool:
@@ -336,7 +330,7 @@ def test_a_node_whose_process_dies_at_once_again_and_again_is_not_asked_for_ever
                 actor.die("killed by the test")
         return bool(session.host.backend.refused)
 
-    until(killed_all)
+    wait_until(killed_all)
     (reason,) = session.cluster().refused
     assert "its process" in reason
     assert len(session.cluster().nodes) == 1
@@ -350,10 +344,10 @@ def test_a_silent_node_gets_no_orders_and_is_given_up_in_the_end(session, ray, m
     for each in stopped:  # frozen: they say nothing, and are not dead
         monkeypatch.setattr(each, "_heard_s", time.monotonic() - 1.0)
         each._hear = lambda link, events: time.sleep(5.0)
-    until(lambda: link.is_suspect)
+    wait_until(lambda: link.is_suspect)
     monkeypatch.setattr(members, "GIVE_UP_S", 1.5)
-    until(lambda: link.name not in backend._links)
-    until(lambda: len(backend.nodes) == 2)
+    wait_until(lambda: link.name not in backend._links)
+    wait_until(lambda: len(backend.nodes) == 2)
     assert session.sql("SELECT count(*) FROM numbers").fetchall() == [(1000,)]
 
 
@@ -383,7 +377,7 @@ def test_a_node_may_be_lost_while_others_still_join(ray, folder, monkeypatch):
     monkeypatch.setattr(RayBackend, "_joined", joining)
     monkeypatch.setattr(RayBackend, "_gone", going)
     with connect(folder) as session:
-        until(lambda: len(session.cluster().nodes) == 2)
+        wait_until(lambda: len(session.cluster().nodes) == 2)
         assert asked[0]._setting.name not in [node.name for node in session.cluster().nodes]
         assert session.sql("SELECT count(*) FROM numbers").fetchall() == [(1000,)]
 
@@ -400,7 +394,7 @@ def test_a_node_that_is_given_up_while_it_joins_does_not_take_part(ray, folder, 
 
     monkeypatch.setattr(RayBackend, "_joined", joining)
     with connect(folder) as session:
-        until(lambda: len(session.host.backend.nodes) == 2)
+        wait_until(lambda: len(session.host.backend.nodes) == 2)
         assert given_up[0] not in [node.id for node in session.host.backend.nodes]
 
 
@@ -408,8 +402,8 @@ def test_a_defect_of_a_node_costs_the_node_only(session, ray):
     before = {node.id for node in session.host.backend.nodes}
     actor = ray.actors[0]
     actor.target.result()._outbox.put(WorkerFailed(ValueError("a defect")))
-    until(lambda: not actor.alive)
-    until(lambda: len(session.host.backend.nodes) == 2)
+    wait_until(lambda: not actor.alive)
+    wait_until(lambda: len(session.host.backend.nodes) == 2)
     assert actor.place in before - {node.id for node in session.host.backend.nodes}
     assert session.sql("SELECT count(*) FROM numbers").fetchall() == [(1000,)]
 

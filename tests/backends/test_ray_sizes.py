@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
+from waiting import wait_until
 
 import queryard
 from queryard.core.errors import QueryardError
 
 from .fake_ray import ray_faked
 
-PATIENCE_S = 30.0
 TOTAL = "SELECT sum(n) FROM numbers"
 
 
@@ -35,13 +34,6 @@ def connect(folder: Path, policy: Any, **backend: Any) -> queryard.Session:
     return queryard.connect(folder, backend=table, **options)
 
 
-def until(true: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + PATIENCE_S
-    while not true():
-        assert time.monotonic() < deadline_s, "it does not happen"
-        time.sleep(0.01)
-
-
 def in_use(session: Any) -> int:
     return len(session.host.backend.nodes)
 
@@ -54,22 +46,22 @@ def test_nodes_of_a_fixed_cluster_are_taken_out_of_use_and_into_it(folder):
     with ray_faked(1, 1, 1) as ray, connect(folder, profile("-x"), nodes=(1, 3)) as session:
         assert in_use(session) == 3
         asks(session)
-        until(lambda: in_use(session) == 1)
+        wait_until(lambda: in_use(session) == 1)
         # Their processes are kept warm, and nothing runs there.
         assert sum(actor.alive for actor in ray.actors) == 3
         asks(session, "staged")
         assert len(session.cluster().nodes) == 1
         session.use_profile(profile("+x"))
         slow = session.submit("SELECT count(*) FROM range(100000000) a, range(10000) b")
-        until(lambda: in_use(session) == 3)
+        wait_until(lambda: in_use(session) == 3)
         slow.cancel()
         asks(session, "staged")
         assert not ray.asked
         session.use_profile(profile("-x"))
         asks(session)
-        until(lambda: in_use(session) == 1)
+        wait_until(lambda: in_use(session) == 1)
         session.use_profile("fair")  # a policy that does not size has all of them
-        until(lambda: in_use(session) == 3)
+        wait_until(lambda: in_use(session) == 3)
         asks(session, "staged")
 
 
@@ -81,7 +73,7 @@ def test_no_more_nodes_take_part_than_are_said(folder):
         assert in_use(session) == 2
         used = {actor.node for actor in ray.actors if actor.alive}
         ray.lose(sorted(used)[0])  # another one takes its place
-        until(lambda: in_use(session) == 2)
+        wait_until(lambda: in_use(session) == 2)
         asks(session, "staged")
 
 
@@ -93,18 +85,18 @@ def test_nodes_are_asked_of_the_autoscaler_and_let_go(folder):
             assert ray.asked[0] == (1, 1)
             asks(session)
             slow = session.submit("SELECT count(*) FROM range(100000000) a, range(10000) b")
-            until(lambda: in_use(session) == 3)
+            wait_until(lambda: in_use(session) == 3)
             assert ray.asked[-1] == (3, 1)
             asks(session, "staged")
             slow.cancel()
             session.use_profile(profile("-x"))
             asks(session, "staged")
-            until(lambda: in_use(session) == 1)
+            wait_until(lambda: in_use(session) == 1)
             # The processes there end, so that the autoscaler can take the nodes.
-            until(lambda: sum(actor.alive for actor in ray.actors) == 1)
-            until(lambda: ray.asked[-1] == (1, 1))
+            wait_until(lambda: sum(actor.alive for actor in ray.actors) == 1)
+            wait_until(lambda: ray.asked[-1] == (1, 1))
             backend: Any = session.host.backend
-            until(lambda: len(backend._peers._actors) == 1)  # no rows are asked for there
+            wait_until(lambda: len(backend._peers._actors) == 1)  # no rows are asked for there
             time.sleep(0.2)
             assert in_use(session) == 1  # nodes that are still there do not join again
             ray.let_go_idle(1)

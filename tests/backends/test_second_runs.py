@@ -13,6 +13,7 @@ import duckdb
 import pytest
 from engine.staged.staged_driving import assert_same
 from long_forms import some_of
+from waiting import wait_until
 
 import queryard
 import queryard.sql.planner
@@ -26,7 +27,6 @@ from queryard.workload.tpch import TABLES, query
 from .fake_ray import FakeRay, ray_faked
 from .split_tpch import split_tpch
 
-PATIENCE_S = 60.0
 EAGER = {"name": "late", "factor": 1.0, "done": 0.0, "share": 1.0, "least_s": 0.0}
 LATE = {"name": "late", "factor": 2.0, "done": 0.1, "share": 1.0, "least_s": 0.05}
 UNORDERED = {2, 3, 10, 18, 21}
@@ -80,13 +80,6 @@ def kills(session: Any, monkeypatch: pytest.MonkeyPatch) -> list[Kill]:
     return seen
 
 
-def until(true: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + PATIENCE_S
-    while not true():
-        assert time.monotonic() < deadline_s, "it does not happen"
-        time.sleep(0.01)
-
-
 def check(number: int, answer: Any, expected: Callable[[int], Any]) -> None:
     ordered = "order by" in query(number).lower() and number not in UNORDERED
     assert_same(answer, expected(number), ordered)
@@ -106,10 +99,10 @@ def test_answers_are_duckdbs_although_tasks_run_twice(ray, folder, expected, num
         seen = kills(session, monkeypatch)
         for number in map(int, numbers.split()):
             check(number, session.sql(query(number), plan="staged").arrow(), expected)
-        until(lambda: all_free(session))
+        wait_until(lambda: all_free(session))
         session.host.ask(lambda coordinator: coordinator.kernel.validate())
         reports = session.host.backend.reports
-        until(lambda: not any(report.objects for report in reports().values()))
+        wait_until(lambda: not any(report.objects for report in reports().values()))
     assert seen, "no task has run a second time"
 
 
@@ -121,7 +114,7 @@ def test_a_query_does_not_wait_for_a_node_that_is_stuck(ray, folder, expected, m
     def hang(self: Any, spec: Any, cancelled: Any = None) -> Any:
         if spec.kind == "map" and spec.index == 1 and not stuck.is_set():
             stuck.set()
-            until(lambda: cancelled.is_asked)
+            wait_until(lambda: cancelled.is_asked)
             cancelled.check()
         return run(self, spec, cancelled)
 
@@ -131,7 +124,7 @@ def test_a_query_does_not_wait_for_a_node_that_is_stuck(ray, folder, expected, m
         check(1, session.sql(query(1), plan="staged").arrow(), expected)
         assert stuck.is_set()
         assert seen
-        until(lambda: all_free(session))
+        wait_until(lambda: all_free(session))
 
 
 def test_between_nodes_of_one_process(folder, expected, monkeypatch):
@@ -153,5 +146,5 @@ def test_between_nodes_of_one_process(folder, expected, monkeypatch):
         seen = kills(session, monkeypatch)
         for number in (1, 3, 5):
             check(number, session.sql(query(number), plan="staged").arrow(), expected)
-        until(lambda: all_free(session))
+        wait_until(lambda: all_free(session))
     assert seen, "no task has run a second time"

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pytest
+from waiting import wait_until
 
 import queryard
 from queryard.live.client import Client
 
 from .fake_ray import ray_faked
 
-PATIENCE_S = 30.0
 LONG = "SELECT sum(a.n * b.n + {}) FROM frame a, frame b, frame c"
 
 
@@ -42,20 +40,13 @@ def slots(session: queryard.Session) -> list[tuple[int, int]]:
     )
 
 
-def until(true: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + PATIENCE_S
-    while not true():
-        assert time.monotonic() < deadline_s, "it does not happen"
-        time.sleep(0.01)
-
-
 @pytest.mark.parametrize(("cpus", "wide"), [(0, 1), (1, 1), (2, 2), (8, 4)])
 def test_a_query_that_runs_in_the_driver_has_no_more_slots_than_the_driver_cpus(folder, cpus, wide):
     with ray_faked(4, 4) as ray:
         ray.driver_cpus = cpus
         with connect(folder) as session:
             handle = session.submit(LONG.format(0))
-            until(lambda: slots(session) == [(wide, wide)])
+            wait_until(lambda: slots(session) == [(wide, wide)])
             handle.cancel()
 
 
@@ -68,16 +59,16 @@ def test_queries_that_run_in_the_driver_share_its_cpus_and_have_one_each_at_leas
                 made = client.submit(
                     "CREATE TEMP TABLE frame AS SELECT range AS n FROM range(20000)"
                 )
-                until(lambda made=made: made.ended)
+                wait_until(lambda made=made: made.ended)
             first = clients[0].submit(LONG.format(0))
-            until(lambda: slots(session) == [(2, 2)])
+            wait_until(lambda: slots(session) == [(2, 2)])
             others = [client.submit(LONG.format(0)) for client in clients[1:]]
-            until(lambda: slots(session) == [(1, 1)] * 3)
+            wait_until(lambda: slots(session) == [(1, 1)] * 3)
             for ticket in (first, others[0]):
                 session.host.cancel(ticket.id)
-            until(lambda: slots(session) == [(2, 2)])
+            wait_until(lambda: slots(session) == [(2, 2)])
             session.host.cancel(others[1].id)
-            until(lambda: not slots(session))
+            wait_until(lambda: not slots(session))
             for client in clients:
                 client.close()
 
@@ -90,5 +81,5 @@ def test_what_runs_at_nodes_has_all_their_slots(folder):
                 "SELECT sum(a.n * b.n + c.n * d.n) FROM numbers a, numbers b, numbers c, numbers d"
             )
             handle = session.submit(sql, plan="native")
-            until(lambda: slots(session) == [(4, 4)])
+            wait_until(lambda: slots(session) == [(4, 4)])
             handle.cancel()

@@ -8,6 +8,7 @@ import time
 import weakref
 
 import pytest
+from waiting import wait_until
 
 from queryard.backends.workers import Workers
 
@@ -41,10 +42,7 @@ class Work:
 
 
 def idle(workers: Workers, threads: int) -> None:
-    until = time.monotonic() + 20
-    while workers._idle != threads:
-        assert time.monotonic() < until
-        time.sleep(0.001)
+    wait_until(lambda: workers._idle == threads)
 
 
 def test_there_are_as_many_threads_as_are_needed_at_once(workers):
@@ -112,7 +110,4 @@ def test_work_may_end_the_threads(errors):
     workers = Workers(errors.append)
     closed = []
     workers.start(lambda: closed.append(workers.close(time.monotonic() + 20)))
-    until = time.monotonic() + 20
-    while not closed and time.monotonic() < until:
-        time.sleep(0.001)
-    assert closed == [True]
+    wait_until(lambda: closed == [True])

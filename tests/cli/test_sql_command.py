@@ -9,13 +9,13 @@ import json
 import os
 import pty
 import signal
-import time
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
+from waiting import wait_until
 
 from .conftest import PATIENCE_S
 
@@ -278,9 +278,7 @@ def test_a_reader_that_leaves_is_no_error(start) -> None:
 
 def test_ctrl_c_cancels(start, tmp_path: Path) -> None:
     process = start("sql", "FROM range(1000000000000)", "-o", tmp_path / "never.csv")
-    until = time.monotonic() + PATIENCE_S
-    while not any(tmp_path.iterdir()) and time.monotonic() < until:
-        time.sleep(0.05)
+    wait_until(lambda: any(tmp_path.iterdir()))
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from waiting import wait_until
 
 import queryard
 from cli.test_top_command import a_present, drawn
@@ -59,8 +59,7 @@ def test_of_a_session_and_its_history(call, place: Path):
         failed = session.submit(f"SELECT error('{EVIL}') FROM numbers")
         failed.wait()
         query = session.submit(slow)
-        while query.status != "running":
-            time.sleep(0.01)
+        wait_until(lambda: query.status == "running")
         for command in (("top", "--once"), ("why",), ("why", query.id), ("cancel", query.id)):
             ended = call(*command, "--data", place)
             assert ended.code == 0, ended.err

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
+from waiting import wait_until
 
 import queryard
 from queryard.cli.top_screen import of_server, screen
@@ -123,8 +124,9 @@ def test_sessions_that_are_open_on_data(call, place: Path):
     with queryard.connect(place, slots=1, memory="1 GB", profile="fifo") as session:
         first = session.submit(LONG.format(1), tenant="web")
         second = session.submit(LONG.format(2), tenant="night", deadline="10 min")
-        while first.status != "running" or session.overview().queries[1].hold == "entering":
-            time.sleep(0.01)
+        wait_until(
+            lambda: first.status == "running" and session.overview().queries[1].hold != "entering"
+        )
         ended = call("top", "--data", place, "--once")
         assert ended.code == 0
         assert "open  policy fifo  slots 1 of 1  running 1  waiting 1" in ended.out

@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from engine.native_driving import wait_until
+from waiting import wait_until
 
 import queryard
 

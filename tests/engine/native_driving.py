@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -112,14 +111,6 @@ def _alike(our: Any, their: Any) -> bool:
 
 def _is_nan(our: Any, their: Any) -> bool:
     return isinstance(our, Decimal) and our.is_nan() and their.is_nan()
-
-
-def wait_until(true: Callable[[], bool], patience_s: float = PATIENCE_S, what: str = "it") -> None:
-    """Fail if something does not come true."""
-    until = time.monotonic() + patience_s
-    while not true():
-        assert time.monotonic() < until, f"{what} did not happen within {patience_s} s"
-        time.sleep(0.001)
 
 
 class Slots:

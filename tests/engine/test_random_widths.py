@@ -8,6 +8,7 @@ import threading
 import time
 
 import pytest
+from waiting import wait_until
 
 from engine.native_driving import (
     MIB,
@@ -17,7 +18,6 @@ from engine.native_driving import (
     check_same,
     collect,
     plain,
-    wait_until,
 )
 from queryard.engine.errors import OutOfMemory, QueryCancelled, QueryFailed
 from queryard.results.streams import ResultStream

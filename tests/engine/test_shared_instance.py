@@ -9,8 +9,9 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from waiting import wait_until
 
-from engine.native_driving import MIB, PATIENCE_S, Slots, check_same, collect, plain, wait_until
+from engine.native_driving import MIB, PATIENCE_S, Slots, check_same, collect, plain
 from engine.test_random_widths import FAILING, QUERIES, disturb
 from queryard.engine.budget import Budget
 from queryard.engine.classify import classify

@@ -6,9 +6,10 @@ import time
 from pathlib import Path
 
 import pytest
+from waiting import wait_until
 
 import queryard
-from engine.native_driving import MIB, wait_until, write_facts
+from engine.native_driving import MIB, write_facts
 from queryard.engine.pool import IDLE_PER_SLOT, SPARES, InstancePool
 from queryard.engine.spares import Spares
 from queryard.sql.catalog import open_catalog

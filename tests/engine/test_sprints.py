@@ -7,8 +7,9 @@ import time
 
 import pytest
 from long_forms import one_each, some_of
+from waiting import wait_until
 
-from engine.native_driving import MIB, Bench, Slots, check_same, collect, plain, wait_until
+from engine.native_driving import MIB, Bench, Slots, check_same, collect, plain
 from engine.test_random_widths import FAILING, QUERIES, expected
 from queryard.engine import statement
 from queryard.engine.errors import QueryCancelled, QueryFailed

@@ -8,6 +8,7 @@ import threading
 import time
 
 import pytest
+from waiting import wait_until
 
 from queryard.engine.meter import Meter
 from queryard.engine.threads import ThreadState, all_asleep, of_this_thread
@@ -39,18 +40,10 @@ class Other:
         self._thread.join()
 
 
-def until(state: ThreadState, asleep: bool | None) -> bool:
-    """Whether a thread is seen as asleep, as computing or as gone (None) within some seconds."""
-    until_s = time.monotonic() + 5.0
-    while state.is_asleep() is not asleep and time.monotonic() < until_s:
-        time.sleep(0.0005)
-    return state.is_asleep() is asleep
-
-
 def test_a_thread_that_waits_is_asleep_and_one_that_computes_is_not():
     waits, computes = Other(computes=False), Other(computes=True)
     try:
-        assert until(waits.state, asleep=True)
+        wait_until(lambda: waits.state.is_asleep() is True)
         assert all_asleep([waits.state]) is True
         # It may wait for Python's lock in between.
         assert any(computes.state.is_asleep() is False for _ in range(100_000))
@@ -63,7 +56,7 @@ def test_the_state_of_a_thread_that_is_gone_is_not_known():
     other = Other(computes=False)
     other.end()
     # The system has it for a moment more.
-    assert until(other.state, asleep=None)
+    wait_until(lambda: other.state.is_asleep() is None)
     assert all_asleep([other.state]) is None
     assert all_asleep([other.state, of_this_thread()]) is False
 

@@ -23,6 +23,7 @@ from history_samples import (
     session_row,
     steps_of,
 )
+from waiting import wait_until
 
 from queryard.core.errors import QueryardError
 from queryard.core.journal import Journal, Step
@@ -399,8 +400,5 @@ def test_a_fork_records_nothing_and_ends_at_once(file: Path) -> None:
 
 
 def _wait_for_error(history: History) -> None:
-    until = time.monotonic() + 10.0
-    while history.error is None and time.monotonic() < until:
-        time.sleep(0.01)
-    assert history.error is not None
+    wait_until(lambda: history.error is not None)
     history._thread.join(5.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from contextlib import ExitStack, contextmanager
 
-from engine.native_driving import wait_until
+from waiting import wait_until
 
 import queryard
 

@@ -8,8 +8,9 @@ import time
 import weakref
 
 import pytest
-from engine.native_driving import MIB, wait_until
+from engine.native_driving import MIB
 from service.anywhere import PLACES, a_session, beneath
+from waiting import wait_until
 
 import queryard
 from queryard.core.errors import QueryardError

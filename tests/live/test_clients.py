@@ -7,8 +7,8 @@ import time
 
 import duckdb
 import pytest
-from engine.native_driving import wait_until
 from service.anywhere import PLACES, a_session
+from waiting import wait_until
 
 import queryard
 from queryard.core.errors import QueryardError

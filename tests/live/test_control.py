@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from engine.native_driving import wait_until, write_facts
+from engine.native_driving import write_facts
+from waiting import wait_until
 
 import queryard
 from queryard.cli.asking import NoAnswer, Remote, remotes

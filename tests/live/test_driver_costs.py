@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from waiting import wait_until
 
 import queryard
 
@@ -23,9 +24,7 @@ def test_waiting_queries_cost_next_to_nothing(waiting: int, data: Path, tmp_path
             for number in range(waiting + 2)
         ]
         # Each has been looked at once.
-        until = time.monotonic() + 30.0
-        while session.host.estimator.behind and time.monotonic() < until:
-            time.sleep(0.05)
+        wait_until(lambda: not session.host.estimator.behind)
         before = session.report()
         time.sleep(MEASURED_S)
         after = session.report()

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from engine.native_driving import wait_until
+from waiting import wait_until
 
 import queryard
 from queryard.core.errors import QueryardError

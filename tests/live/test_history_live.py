@@ -16,8 +16,9 @@ from typing import Any
 
 import duckdb
 import pytest
-from engine.native_driving import wait_until, write_facts
+from engine.native_driving import write_facts
 from long_forms import some_of
+from waiting import wait_until
 
 import queryard
 from queryard.core.errors import QueryardError

@@ -6,7 +6,7 @@ import threading
 from types import SimpleNamespace
 
 import pytest
-from engine.native_driving import wait_until
+from waiting import wait_until
 
 import queryard
 from queryard import Handle, Refused

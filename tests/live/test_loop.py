@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from engine.native_driving import wait_until
+from waiting import wait_until
 
 from queryard.core import commands as do
 from queryard.core import events as ev

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import time
 
-from engine.native_driving import wait_until
+from waiting import wait_until
 
 SMALL = "SELECT count(*) AS n FROM dims WHERE key < {}"
 
@@ -60,8 +60,5 @@ def test_a_template_that_is_known_as_short_and_takes_longer_has_all_slots(qy):
     for number in range(1, 6):
         qy.sql(sql.format(number)).fetchall()
     handle = qy.submit(sql.format(3_000_000))
-    until = time.monotonic() + 20
-    while max((each.slots for each in qy.queries()), default=0) < 2:
-        assert time.monotonic() < until
-        time.sleep(0.005)
+    wait_until(lambda: max((each.slots for each in qy.queries()), default=0) >= 2)
     handle.cancel()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from engine.native_driving import wait_until
+from waiting import wait_until
 
 import queryard
 from queryard.engine.errors import QueryTimedOut

@@ -7,8 +7,9 @@ import threading
 import time
 
 import pytest
-from engine.native_driving import check_same, plain, wait_until
+from engine.native_driving import check_same, plain
 from long_forms import some_of
+from waiting import wait_until
 
 import queryard
 from queryard.core.errors import QueryardError

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 import pytest
+from waiting import wait_until
 
 import queryard
 from queryard.core.errors import QueryardError
@@ -359,9 +359,7 @@ def test_several_at_once_leave_nothing_behind(session: Session):
     assert sum(totals) == pytest.approx(
         session.sql("SELECT sum(price) FROM sales").fetchall()[0][0]
     )
-    deadline = time.monotonic() + 5
-    while session.queries() and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_until(lambda: not session.queries())
     assert not session.queries()
 
 

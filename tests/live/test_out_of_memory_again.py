@@ -6,8 +6,9 @@ import gc
 import time
 
 import pytest
-from engine.native_driving import check_same, plain, wait_until
+from engine.native_driving import check_same, plain
 from long_forms import some_of
+from waiting import wait_until
 
 import queryard
 from queryard.engine.errors import OutOfMemory, QueryCancelled
@@ -58,10 +59,13 @@ def test_the_query_needs_more_than_the_guess(qy):
 def test_its_user_sees_the_answer_and_nothing_else(qy, data, guessed, tmp_path):
     handle = qy.submit(GREEDY)
     seen = set()
-    while not handle.ended:
+
+    def ended() -> bool:
         seen.add(handle.status)
         assert handle.error is None
-        time.sleep(0.001)
+        return handle.ended
+
+    wait_until(ended)
     check_same(handle.result(60).arrow(), plain(data, GREEDY))
     assert handle.status == "finished"
     assert seen <= {"waiting", "running", "finished"}

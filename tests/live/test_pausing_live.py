@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine.native_driving import wait_until
+from waiting import wait_until
 
 import queryard
 from queryard import QueryardError, Refused
@@ -23,8 +23,7 @@ def test_what_runs_goes_on_and_what_waits_starts_when_it_is_resumed(tmp_path: Pa
     (tmp_path / "t.csv").write_text("n\n1\n")
     with queryard.connect(tmp_path, slots=2, memory="300 MB") as qy:
         running = qy.submit(LONG.format(1))
-        while running.status == "waiting":
-            time.sleep(0.002)
+        wait_until(lambda: running.status != "waiting")
         qy.pause("ann")
         assert qy.paused_by == "ann"
         waiting = [qy.submit(f"SELECT {n}") for n in range(4)]

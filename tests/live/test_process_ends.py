@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from long_forms import some_of
+from waiting import wait_until
 
 import queryard
 
@@ -114,9 +115,7 @@ def test_files_of_a_killed_process_go_with_the_next_start(data, tmp_path):
     process = start(data, temp, code)
     assert process.stdout is not None
     assert process.stdout.readline().strip() == "ready"
-    until = time.monotonic() + 20
-    while not list(temp.rglob("*.tmp")) and time.monotonic() < until:
-        time.sleep(0.01)
+    wait_until(lambda: list(temp.rglob("*.tmp")))
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert list(temp.iterdir()), "the killed process should have left something"

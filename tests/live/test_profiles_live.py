@@ -10,8 +10,9 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from engine.native_driving import check_same, plain, wait_until
+from engine.native_driving import check_same, plain
 from long_forms import some_of
+from waiting import wait_until
 
 import queryard
 from queryard.core.commands import Launch

@@ -6,6 +6,7 @@ import threading
 import time
 
 import pytest
+from waiting import wait_until
 
 import queryard
 from queryard.core.errors import QueryardError
@@ -44,9 +45,7 @@ def test_it_makes_way_for_queries():
         begun.wait(5)
         assert session.sql("SELECT 42").fetchall() == [(42,)]
         assert not handle.ended
-        deadline = time.monotonic() + 5
-        while not handle.progress() and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until(lambda: handle.progress())
         assert 0 < handle.progress() < 1
         handle.cancel()
         assert handle.wait(5)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from engine.native_driving import wait_until
+from waiting import wait_until
 
 import queryard
 from queryard.core.errors import QueryardError

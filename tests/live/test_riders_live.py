@@ -14,6 +14,7 @@ from typing import Any
 import duckdb
 import pytest
 from long_forms import one_each
+from waiting import wait_until
 
 import queryard
 from queryard.core.commands import Launch
@@ -308,12 +309,9 @@ def test_why_tells_of_a_rider_with_which_queries_it_rides(
         texts = [SQL[0].format(t="a"), SQL[2].format(t="a", m=3)]
         try:
             handles = [session.submit(sql, plan="staged") for sql in texts]
-            until = time.monotonic() + 60
             for handle, other in (handles, reversed(handles)):
                 told = f"rides on a shared scan with {other.id} and has read all in"
-                while told not in str(handle.why()):
-                    assert time.monotonic() < until, str(handle.why())
-                    time.sleep(0.02)
+                wait_until(lambda told=told, handle=handle: told in str(handle.why()))
         finally:
             go_on.set()
         for handle, sql in zip(handles, texts, strict=True):

@@ -6,8 +6,9 @@ import threading
 import time
 
 import pytest
-from engine.native_driving import check_same, plain, wait_until
+from engine.native_driving import check_same, plain
 from service.anywhere import PLACES, a_session
+from waiting import wait_until
 
 from queryard.core.errors import QueryardError
 from queryard.engine.errors import QueryFailed

@@ -9,7 +9,8 @@ from types import MappingProxyType
 import duckdb
 import pyarrow as pa
 import pytest
-from engine.native_driving import check_same, plain, wait_until
+from engine.native_driving import check_same, plain
+from waiting import wait_until
 
 from queryard.core.errors import QueryardError
 from queryard.engine.errors import QueryFailed

@@ -7,7 +7,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from engine.native_driving import wait_until
+from waiting import wait_until
 
 import queryard
 from queryard.engine.classify import classify

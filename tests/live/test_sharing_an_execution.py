@@ -7,7 +7,8 @@ import threading
 import time
 
 import pytest
-from engine.native_driving import check_same, plain, wait_until, write_facts
+from engine.native_driving import check_same, plain, write_facts
+from waiting import wait_until
 
 import queryard
 from queryard.engine.errors import QueryCancelled, QueryTimedOut
@@ -181,9 +182,12 @@ def test_a_crowd_that_comes_and_goes_leaves_nothing(open_session):
     threads = [threading.Thread(target=come_and_go, args=(seed,)) for seed in range(8)]
     for thread in threads:
         thread.start()
-    while any(thread.is_alive() for thread in threads):
+
+    def are_over() -> bool:
         check_kernel(session)
-        time.sleep(0.005)
+        return not any(thread.is_alive() for thread in threads)
+
+    wait_until(are_over)
     assert not wrong
     check_empty(session)
 

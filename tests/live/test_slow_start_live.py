@@ -10,6 +10,7 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 from engine.native_driving import check_same
+from waiting import wait_until
 
 import queryard
 from queryard.core.commands import Kill
@@ -87,10 +88,7 @@ class Watch:
         monkeypatch.setattr(StagedQuery, "wait_for_maps", wait_for_maps)
 
     def wait_for_a_wait(self) -> None:
-        deadline = time.monotonic() + 30
-        while not self.waiting:
-            assert time.monotonic() < deadline, "no reduce was launched early"
-            time.sleep(0.005)
+        wait_until(lambda: self.waiting, what="a reduce was launched early")
 
 
 @pytest.fixture
@@ -133,9 +131,8 @@ def test_a_kill_stops_a_reduce_that_waits(qy, plain, watch):
     waits = watch.waits
     began_s = time.monotonic()
     backend.execute(Kill(launch))
-    while watch.waits == waits:  # it is launched again, and waits again
-        assert time.monotonic() - began_s < 5
-        time.sleep(0.002)
+    # It is launched again, and waits again.
+    wait_until(lambda: watch.waits != waits)
     assert time.monotonic() - began_s < 1
     watch.held.set()
     assert handle.result(30).fetchall() == plain.sql(SQL).fetchall()
@@ -149,9 +146,7 @@ def test_a_cancel_stops_a_reduce_that_waits(qy, plain, watch):
     (waiting,) = watch.waiting
     began_s = time.monotonic()
     handle.cancel()
-    while waiting in watch.waiting:
-        assert time.monotonic() - began_s < 5
-        time.sleep(0.002)
+    wait_until(lambda: waiting not in watch.waiting)
     assert time.monotonic() - began_s < 1
     watch.held.set()
     with pytest.raises(QueryCancelled):

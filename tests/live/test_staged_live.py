@@ -9,6 +9,7 @@ import time
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from waiting import wait_until
 
 import queryard
 from queryard.core.commands import Kill
@@ -117,9 +118,7 @@ SLOW = (
 
 def test_it_can_be_cancelled(qy):
     handle = qy.submit(SLOW, plan="staged")
-    deadline = time.monotonic() + 30
-    while handle.status == "waiting" and time.monotonic() < deadline:
-        time.sleep(0.005)
+    wait_until(lambda: handle.status != "waiting")
     handle.cancel()
     with pytest.raises(QueryCancelled):
         handle.result(30)
@@ -164,18 +163,14 @@ def test_the_pool_lends_the_memory_of_staged_queries(qy):
     before.result().arrow()
     assert before.wait(30)
     handle = qy.submit(SLOW, plan="staged", memory=qy.client.pool_bytes)
-    deadline = time.monotonic() + 30
-    while pool._used_bytes == 0 and time.monotonic() < deadline:
-        time.sleep(0.002)
+    wait_until(lambda: pool._used_bytes)
     # The idle instance of the native query has given up its limit.
     assert pool.limits_bytes == pool._used_bytes == qy.client.pool_bytes
     handle.cancel()
     assert handle.wait(30)
     for sql in QUERIES:
         qy.sql(sql, plan="staged").arrow()
-    while pool._used_bytes and time.monotonic() < deadline:
-        time.sleep(0.002)
-    assert pool._used_bytes == 0
+    wait_until(lambda: not pool._used_bytes)
 
 
 def test_one_that_waits_for_memory_holds_none(qy):
@@ -264,8 +259,7 @@ def test_a_kill_stops_one_launch_and_no_other(qy, monkeypatch):
             killed.append(spec.output.key)
             launch = spec.attempt
             backend.execute(Kill(launch))
-            while launch not in backend._tasks._killed:
-                time.sleep(0.001)
+            wait_until(lambda: launch in backend._tasks._killed)
             time.sleep(0.05)
 
     faulty = Faulty(monkeypatch, kill_the_first)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from engine.native_driving import wait_until
 from hypothesis import given
 from hypothesis import strategies as st
+from waiting import wait_until
 
 import queryard
 from queryard.engine.errors import QueryCancelled, QueryFailed

@@ -7,8 +7,8 @@ import time
 from collections import Counter
 
 import pytest
-from engine.native_driving import wait_until
 from long_forms import some_of
+from waiting import wait_until
 
 import queryard
 from queryard.core.errors import QueryardError
@@ -103,17 +103,25 @@ def test_a_cap_holds_even_if_the_rest_is_idle(open_session):
     first, second = (session.submit(spin(20), tenant="capped") for _ in range(2))
     most = 0
     reasons = ""
-    while not (first.ended and second.ended):
+
+    def have_ended() -> bool:
+        nonlocal most, reasons
         most = max(most, sum(view.slots for view in session.queries()))
         reasons += str(second.why()) + str(first.why())
-        time.sleep(0.002)
+        return first.ended and second.ended
+
+    wait_until(have_ended)
     assert most == 1
     assert "pool capped is at its cap of 1 slot" in reasons
     free = session.submit(spin(20), tenant="free")
     seen = 0
-    while not free.ended:
+
+    def has_ended() -> bool:
+        nonlocal seen
         seen = max(seen, sum(view.slots for view in session.queries()))
-        time.sleep(0.001)
+        return free.ended
+
+    wait_until(has_ended)
     assert seen == 2
 
 

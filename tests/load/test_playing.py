@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from waiting import wait_until
 
 from queryard.core.errors import QueryardError
 from queryard.load import (
@@ -91,8 +92,7 @@ def test_ctrl_c_cancels_all_and_still_tells_what_ended(policy: str, ground: Grou
     @contextmanager
     def interrupting(board: Board):
         def interrupt() -> None:
-            while board.outcomes[1].state != "under way" or board.now_s() < 0.4:
-                time.sleep(0.02)
+            wait_until(lambda: board.outcomes[1].state == "under way" and board.now_s() >= 0.4)
             signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
         thread = threading.Thread(target=interrupt)

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from waiting import wait_until
 
 import queryard
 from queryard import QueryardError
@@ -39,8 +40,7 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float, float]
         for handle in handles:
             handle.result()
         stopped = qy.submit(SQL.format(5_000_000_000))
-        while stopped.status == "waiting":
-            time.sleep(0.001)
+        wait_until(lambda: stopped.status != "waiting")
         stopped.cancel()
         with pytest.raises(QueryardError):
             stopped.result()

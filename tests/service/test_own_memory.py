@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
+from waiting import wait_until
 
 from queryard.engine.instance import MIN_MEMORY_BYTES
 from queryard.service.limits import TooMany
@@ -30,10 +29,7 @@ def test_instances_of_clients_share_one_budget(tmp_path):
         assert opened[1].submit("FROM t").result().fetchall() == [(42,)]
         for client in clients:
             client.close()
-        until_s = time.monotonic() + 15
-        while yard.own_memory.used_bytes and time.monotonic() < until_s:
-            time.sleep(0.02)
-        assert yard.own_memory.used_bytes == 0
+        wait_until(lambda: not yard.own_memory.used_bytes)
 
 
 def test_instances_that_hold_nothing_make_way(tmp_path):

@@ -8,9 +8,10 @@ import logging
 from typing import Any
 
 import pytest
-from engine.native_driving import wait_until
 
 pytest.importorskip("fastapi")
+
+from waiting import wait_until
 
 from queryard.live.background import PROBLEMS_KEPT, Background
 from queryard.live.choosing import runner

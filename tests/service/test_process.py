@@ -25,6 +25,8 @@ pytest.importorskip("uvicorn")
 if sys.platform == "win32":
     pytest.skip("signals are those of POSIX", allow_module_level=True)
 
+from waiting import wait_until
+
 from queryard.remote import ServerError, TokenRefused
 from queryard.service.tokens import TokenStore
 
@@ -46,10 +48,7 @@ def _config(file: Path, more: str = "") -> Path:
 
 
 def _wait_running(qy: queryard.remote.RemoteSession) -> None:  # type: ignore[name-defined]
-    until_s = time.monotonic() + 20
-    while not any(view.status == "running" for view in qy.queries()):
-        assert time.monotonic() < until_s
-        time.sleep(0.02)
+    wait_until(lambda: any(view.status == "running" for view in qy.queries()))
 
 
 def test_from_the_start_over_reloads_to_the_end(data: Path, tmp_path: Path):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-import time
 from dataclasses import replace
 
 import pytest
+from waiting import wait_until
 
 from queryard.core.errors import QueryardError
 from queryard.engine.access import Access
@@ -30,22 +30,13 @@ def ground(tmp_path):
         yield made
 
 
-def eventually(holds, within_s: float = 10.0) -> bool:
-    until_s = time.monotonic() + within_s
-    while not holds():
-        if time.monotonic() > until_s:
-            return False
-        time.sleep(0.01)
-    return True
-
-
 def test_a_client_runs_queries_as_its_tenant(ground):
     with ground.yard.open(ground.principal("ann")) as ann:
         handle = ann.submit("SELECT count(*) FROM numbers")
         assert handle.result().fetchall() == [(ROWS,)]
         assert ann.tenant == "sales"
         assert handle.wait()
-    assert eventually(lambda: ground.yard.usage.open_results == 0)
+    wait_until(lambda: ground.yard.usage.open_results == 0)
     assert ground.yard.usage.connections == 0
 
 
@@ -103,7 +94,7 @@ def test_a_closed_client_leaves_nothing_behind(ground):
     assert all(handle.ended for handle in handles)
     with pytest.raises(QueryCancelled):
         handles[0].result()
-    assert eventually(lambda: yard.active() == [] and yard.usage.open_results == 0)
+    wait_until(lambda: yard.active() == [] and yard.usage.open_results == 0)
     assert yard.usage.connections == 0
     with pytest.raises(QueryardError, match="closed"):
         client.submit("SELECT 1")
@@ -114,7 +105,7 @@ def test_a_revoked_token_loses_its_connections(ground):
     handle = client.submit(LONG)
     ground.yard.tokens.revoke("ann")
     assert handle.wait(20)
-    assert eventually(lambda: client.closed)
+    wait_until(lambda: client.closed)
     assert "revoked" in str(handle.error)
 
 
@@ -138,7 +129,7 @@ def test_a_look_that_fails_ends_no_other(ground, monkeypatch):
     monkeypatch.setattr("queryard.service.yard.SWEEP_S", 0.01)
     ground.yard.every_second(lambda: looked.append(1 // 0))
     ground.yard.every_second(lambda: looked.append(1))
-    assert eventually(lambda: len(looked) > 3)
+    wait_until(lambda: len(looked) > 3)
     assert len(told) == 1
     test_a_revoked_token_loses_its_connections(ground)
 
@@ -149,7 +140,7 @@ def test_a_token_that_is_made_again_is_another_one(ground):
     yard.tokens.revoke("ann")
     yard.tokens.add("ann", before.tenant, before.role)
     assert ground.principal("ann") != before
-    assert eventually(lambda: client.closed)
+    wait_until(lambda: client.closed)
     assert "revoked" in client.why_closed
 
 
@@ -180,7 +171,7 @@ def test_limits_name_the_token_the_limit_and_the_remedy(tmp_path):
             clients[1].submit("SELECT 1")
         handles[0].cancel()
         assert handles[0].wait(10)
-        assert eventually(lambda: yard.usage.open_results < 2)
+        wait_until(lambda: yard.usage.open_results < 2)
         clients[1].submit("SELECT 1").result()
 
 
@@ -218,7 +209,7 @@ def test_one_key_is_one_query_and_counts_once(ground):
     assert ground.yard.usage.open_results == 1
     first.cancel()
     first.wait(10)
-    assert eventually(lambda: ground.yard.usage.open_results == 0)
+    wait_until(lambda: ground.yard.usage.open_results == 0)
 
 
 @pytest.mark.parametrize(
@@ -256,7 +247,7 @@ def test_requests_of_a_token_share_a_client_until_its_grants_change(ground):
     assert not handle.wait(0)  # what runs goes on
     assert not before.closed
     handle.cancel()
-    assert eventually(lambda: before.closed)
+    wait_until(lambda: before.closed)
 
 
 def test_a_revoked_token_loses_what_runs_with_its_former_grants(ground):
@@ -294,7 +285,7 @@ def test_what_was_kept_for_former_grants_is_freed(ground):
             assert client.describe("SELECT 1").names == ("1",)
     yard.reload(before)
     assert yard.shared(ann).describe("SELECT n FROM numbers").names == ("n",)
-    assert eventually(lambda: not yard._retired)
+    wait_until(lambda: not yard._retired)
     yard.reload(before)
     assert len(reaches._reaches) <= 2  # all, and all of a sealed client
     assert len(reaches._describers) == 1
@@ -351,7 +342,7 @@ def test_calls_come_from_many_threads(ground):
     for thread in threads:
         thread.join()
     assert ground.yard.usage.connections == 0
-    assert eventually(lambda: ground.yard.usage.open_results == 0)
+    wait_until(lambda: ground.yard.usage.open_results == 0)
 
 
 @pytest.mark.parametrize(

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from waiting import wait_until
 
 from queryard.engine.sampling import CopyMaker, copy_places, find_copy, making
 from queryard.sql.catalog import Catalog, open_catalog
 
 MEMORY = 256 << 20
-PATIENCE_S = 60.0
 
 
 class Heard:
@@ -64,13 +63,6 @@ def write(file: Path, rows: int) -> None:
     pq.write_table(pa.table({"n": range(rows)}), file)
 
 
-def until(happened: Callable[[], object]) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not happened():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
 def copied_rows(catalog: Catalog, name: str) -> int | None:
     copy = find_copy(catalog[name], copy_places(catalog, catalog[name]))
     return None if copy is None else copy.total_rows
@@ -83,12 +75,12 @@ def test_a_copy_is_made_when_it_is_wanted_and_again_when_the_table_changes(
     catalog = open_catalog(place)
     maker = maker_of(catalog)
     assert maker.wanted("LARGE")
-    until(lambda: heard.arrived == ["large"])
+    wait_until(lambda: heard.arrived == ["large"])
     assert copied_rows(catalog, "large") == 5000
     write(place / "large.parquet", 6000)
     catalog.refresh()
     assert copied_rows(catalog, "large") is None
-    until(lambda: heard.arrived == ["large", "large"])
+    wait_until(lambda: heard.arrived == ["large", "large"])
     assert copied_rows(catalog, "large") == 6000
     assert heard.failed == []
     assert maker.making is None
@@ -100,7 +92,7 @@ def test_a_table_that_changes_all_the_time_is_not_copied_all_the_time(
     monkeypatch.setattr(making, "REST_FACTOR", 1e6)
     catalog = open_catalog(place)
     maker_of(catalog).wanted("large")
-    until(lambda: heard.arrived)
+    wait_until(lambda: heard.arrived)
     write(place / "large.parquet", 6000)
     catalog.refresh()
     time.sleep(0.3)
@@ -120,11 +112,11 @@ def test_a_copy_makes_way_for_queries(place: Path, heard: Heard, maker_of) -> No
     catalog = open_catalog(place)
     maker = maker_of(catalog, busy=busy.is_set)
     maker.wanted("large")
-    until(lambda: maker.making is not None)
+    wait_until(lambda: maker.making is not None)
     time.sleep(0.3)
     assert heard.arrived == []
     busy.clear()
-    until(lambda: heard.arrived)
+    wait_until(lambda: heard.arrived)
 
 
 def test_after_long_a_copy_has_its_share_in_any_case(
@@ -134,13 +126,13 @@ def test_after_long_a_copy_has_its_share_in_any_case(
     monkeypatch.setattr(making, "TURN_S", 0.5)
     monkeypatch.setattr(making, "TURN_SHARE", 0.5)
     maker_of(open_catalog(place), busy=lambda: True).wanted("large")
-    until(lambda: heard.arrived)
+    wait_until(lambda: heard.arrived)
 
 
 def test_closing_stops_a_copy_and_leaves_nothing(place: Path, heard: Heard, maker_of) -> None:
     maker = maker_of(open_catalog(place), busy=lambda: True)
     maker.wanted("large")
-    until(lambda: maker.making is not None)
+    wait_until(lambda: maker.making is not None)
     maker.close()
     shuffled = place / ".queryard" / "shuffled"
     assert [found for found in shuffled.iterdir() if found.is_dir()] == []
@@ -150,7 +142,7 @@ def test_closing_stops_a_copy_and_leaves_nothing(place: Path, heard: Heard, make
 def test_the_limit_of_disk_is_told_once(place: Path, heard: Heard, maker_of) -> None:
     maker = maker_of(open_catalog(place), limit_bytes=1000)
     maker.wanted("large")
-    until(lambda: heard.failed)
+    wait_until(lambda: heard.failed)
     time.sleep(0.2)
     (told,) = heard.failed
     assert "may take 1.0 kB" in told
@@ -165,6 +157,6 @@ def test_a_broken_table_does_not_stop_the_next(
     maker = maker_of(open_catalog(place))
     maker.wanted("broken")
     maker.wanted("large")
-    until(lambda: heard.arrived == ["large"])
+    wait_until(lambda: heard.arrived == ["large"])
     (told,) = heard.failed
     assert "broken.parquet" in told

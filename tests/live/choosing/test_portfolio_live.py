@@ -7,7 +7,7 @@ import signal
 import time
 
 import pytest
-from engine.native_driving import wait_until
+from waiting import wait_until
 
 import queryard
 from queryard.core.errors import InvalidProfile

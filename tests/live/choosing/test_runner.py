@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from engine.native_driving import wait_until
+from waiting import wait_until
 
 from queryard.backends.fake import Script
 from queryard.core.model import Node

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import stat
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -16,6 +15,8 @@ import pytest
 
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
+
+from waiting import wait_until
 
 from queryard.service.http import models_controls as models
 from service.http.serving import Server, a_server
@@ -69,13 +70,6 @@ def submit(client: httpx.Client, sql: str, **options: Any) -> str:
 
 def state_of(client: httpx.Client, query: str, wait: float = 0) -> dict[str, Any]:
     return client.get(f"/v1/queries/{query}", params={"wait": wait}).json()
-
-
-def until(is_so: Any) -> None:
-    end = time.monotonic() + 30
-    while not is_so():
-        assert time.monotonic() < end, "it never came to be so"
-        time.sleep(0.01)
 
 
 def test_only_admins_see_and_change(server: Server):
@@ -225,7 +219,7 @@ def test_what_is_wrong_changes_nothing(server: Server, root: httpx.Client):
 def test_in_a_pause_nothing_starts_and_what_runs_goes_on(server: Server, root: httpx.Client):
     with server.client("ann") as ann:
         running = submit(ann, "SELECT count(*) FROM range(60000000) WHERE range % 3 = 1")
-        until(lambda: state_of(ann, running)["state"] != "waiting")
+        wait_until(lambda: state_of(ann, running)["state"] != "waiting")
         do(root, "pause", reason="maintenance")
         assert shown(root)["paused"]["by"] == "root"
         waiting = [submit(ann, f"SELECT {n}") for n in range(5)]

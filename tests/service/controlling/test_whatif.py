@@ -17,6 +17,8 @@ import pytest
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 
+from waiting import wait_until
+
 import queryard
 from queryard.history import HistoryReader
 from queryard.replay import window
@@ -62,14 +64,14 @@ def ask(root: httpx.Client, **body: Any) -> str:
 
 
 def over(root: httpx.Client, name: str) -> dict[str, Any]:
-    end = time.monotonic() + 60
-    while True:
+    def ended() -> dict[str, Any] | None:
         found = root.get(f"/v1/whatif/{name}").json()
         models.WhatIfFound.model_validate(found)
-        if found["state"] in ("done", "failed"):
-            return found
-        assert time.monotonic() < end
-        time.sleep(0.05)
+        return found if found["state"] in ("done", "failed") else None
+
+    found = wait_until(ended)
+    assert found is not None
+    return found
 
 
 def test_it_is_what_compare_finds_on_the_same_window(server: Server, root: httpx.Client):
@@ -185,11 +187,11 @@ sys.stdin.read()
 
 
 def running(root: httpx.Client, name: str) -> dict[str, Any]:
-    end = time.monotonic() + 30
-    while (found := root.get(f"/v1/whatif/{name}").json())["progress"] != 0.5:
-        assert time.monotonic() < end
-        time.sleep(0.02)
-    return found
+    def found() -> dict[str, Any]:
+        return root.get(f"/v1/whatif/{name}").json()
+
+    wait_until(lambda: found()["progress"] == 0.5)
+    return found()
 
 
 def pid_of(server: Server, name: str) -> int:
@@ -221,10 +223,7 @@ def test_a_worker_that_is_killed_is_an_error_of_its_what_if_only(
     pid = pid_of(server, second)
     assert root.delete(f"/v1/whatif/{second}").status_code == 204
     assert root.get(f"/v1/whatif/{second}").status_code == 404
-    end = time.monotonic() + 30
-    while not gone(pid):
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    wait_until(lambda: gone(pid))
     with server.client("ann") as ann:
         assert ann.post("/v1/queries?wait=20", json={"sql": "SELECT 1"}).status_code == 200
 
@@ -249,20 +248,13 @@ def test_one_that_takes_too_long_is_ended_and_none_outlives_the_server(tmp_path:
     file = tmp_path / "history.sqlite"
     whatifs = whatif.WhatIfs(limit_s=0.3)
     made = whatifs.submit("ann", {"policies": ["fair"]}, file, ())
-    end = time.monotonic() + 30
-    while whatifs.show(made["id"])["state"] != "failed":
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    wait_until(lambda: whatifs.show(made["id"])["state"] == "failed")
     assert "took longer than 0.3 s" in whatifs.show(made["id"])["error"]
     whatifs.close()
 
     others = whatif.WhatIfs()
     made = others.submit("ann", {"policies": ["fair"]}, file, ())
-    while others._all[made["id"]].process is None:
-        assert time.monotonic() < end
-        time.sleep(0.02)
-    process = others._all[made["id"]].process
-    assert process is not None
+    process = wait_until(lambda: others._all[made["id"]].process)
     others.close()
     assert gone(process.pid)
     assert others._thread is not None

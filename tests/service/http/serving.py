@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import httpx
 import uvicorn
+from waiting import wait_until
 
 from queryard.service.http.application import create_app
 from queryard.service.http.protocol import bounded_protocol
@@ -56,9 +56,8 @@ def a_server(folder: Path, *, port: int = 0, **options: Any) -> Iterator[Server]
         thread = threading.Thread(target=server.run)
         thread.start()
         try:
-            while not server.started:
-                assert thread.is_alive()
-                time.sleep(0.005)
+            wait_until(lambda: server.started or not thread.is_alive())
+            assert server.started
             there = server.servers[0].sockets[0].getsockname()[1]
             made = Server(ground.yard, ground.secrets)
             made.url, made.app, made.uvicorn = f"http://127.0.0.1:{there}", app, server

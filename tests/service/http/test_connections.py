@@ -7,10 +7,10 @@ from contextlib import ExitStack
 
 import httpx
 import pytest
+from waiting import wait_until
 
 from queryard.service.config import ServiceLimits
 from service.http.serving import a_server
-from service.http.test_rows_resumed import eventually
 
 
 @pytest.fixture(scope="module")
@@ -68,4 +68,4 @@ def test_there_are_only_so_many_connections(strict):
             refused = rest(connection)
         assert b"429 Too Many Requests" in refused
         assert b"6 connections" in refused
-    assert eventually(lambda: httpx.get(f"{strict.url}/healthz").status_code == 200)
+    wait_until(lambda: httpx.get(f"{strict.url}/healthz").status_code == 200)

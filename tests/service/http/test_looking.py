@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import socket
 
+from waiting import wait_until
+
 from queryard.service.config import ServiceLimits
 from service.http.serving import a_server
 from service.http.test_queries import LONG, submitted
-from service.http.test_rows_resumed import eventually
 
 
 def asked(server, path: str, body: str) -> socket.socket:
@@ -28,7 +29,7 @@ def test_an_analysis_is_listed_counted_and_stopped_with_its_client(tmp_path):
     with a_server(tmp_path, limits=limits) as server, server.client("ann") as ann:
         # More than there are threads for short requests.
         asking = [asked(server, "/v1/explain", body) for _ in range(18)]
-        assert eventually(lambda: len(server.yard.active()) == 18, 40)
+        wait_until(lambda: len(server.yard.active()) == 18, 40)
         assert server.yard.usage.open_results == 18
         listed = ann.get("/v1/queries").json()["queries"]
         assert len(listed) == 18
@@ -41,20 +42,20 @@ def test_an_analysis_is_listed_counted_and_stopped_with_its_client(tmp_path):
         assert stopped.status_code == 200
         for connection in asking:
             connection.close()
-        assert eventually(lambda: not server.yard.active(), 40)
+        wait_until(lambda: not server.yard.active(), 40)
         usage = server.yard.usage
-        assert eventually(lambda: usage.connections == usage.open_results == 0, 40)
+        wait_until(lambda: usage.connections == usage.open_results == 0, 40)
 
 
 def test_a_client_that_leaves_is_no_error_of_the_server(tmp_path):
     with a_server(tmp_path) as server, server.client("root") as root:
         analysis = asked(server, "/v1/explain", f'{{"sql": "{LONG}", "analyze": true}}')
         query = asked(server, "/v1/queries?wait=20", f'{{"sql": "{LONG}"}}')
-        assert eventually(lambda: len(server.yard.active()) == 2)
+        wait_until(lambda: len(server.yard.active()) == 2)
         analysis.close()
         query.close()
         counted = 'queryard_http_responses_total{method="POST",status="499"} 2.0'
-        assert eventually(lambda: counted in root.get("/metrics").text)
+        wait_until(lambda: counted in root.get("/metrics").text)
         assert 'status="500"' not in root.get("/metrics").text
 
 
@@ -68,6 +69,6 @@ def test_an_analysis_is_refused_beyond_the_open_results(tmp_path):
         described = ann.post("/v1/describe", json={"sql": "SELECT 1 AS a"})
         assert described.json()["columns"] == [{"name": "a", "type": "INTEGER"}]
         ann.delete(f"/v1/queries/{query}")
-        assert eventually(lambda: server.yard.usage.open_results == 0)
+        wait_until(lambda: server.yard.usage.open_results == 0)
         assert ann.post("/v1/estimate", json={"sql": "SELECT 1"}).status_code == 200
         assert server.yard.usage.open_results == 0

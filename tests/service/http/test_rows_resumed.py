@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from waiting import wait_until
 
 from queryard.service.config import ServiceLimits
 from queryard.service.kept_rows import KeptRows
@@ -24,15 +25,6 @@ from service.http.test_queries import LONG, submitted
 SQL = "SELECT n, t FROM numbers ORDER BY n"
 # Hundreds of MB, of which only some can be on their way.
 FLOOD = "SELECT a.n, repeat('x', 1000) AS t FROM numbers a, range(100) b"
-
-
-def eventually(holds, within_s: float = 15.0) -> bool:
-    until_s = time.monotonic() + within_s
-    while not holds():
-        if time.monotonic() > until_s:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def whole_batches(content: bytes) -> list[pa.RecordBatch]:
@@ -102,8 +94,8 @@ def test_a_cut_connection_loses_nothing(rows_server, cuts, limits):
         ).to_arrow_table()
         assert whole.to_pydict() == expected.to_pydict()
         ann.delete(path.removesuffix("/rows"))
-    assert eventually(lambda: rows_server.yard.usage.held_bytes == 0)
-    assert eventually(lambda: rows_server.yard.usage.connections == 0)
+    wait_until(lambda: rows_server.yard.usage.held_bytes == 0)
+    wait_until(lambda: rows_server.yard.usage.connections == 0)
 
 
 def test_rows_beyond_the_limit_are_dropped_from_the_front(tmp_path):
@@ -125,7 +117,7 @@ def test_rows_beyond_the_limit_are_dropped_from_the_front(tmp_path):
         state = ann.get(f"/v1/queries/{query}").json()
         assert state["state"] == "running", "its reader has left, so it waits"
         ann.delete(f"/v1/queries/{query}")
-        assert eventually(lambda: server.yard.usage.held_bytes == 0)
+        wait_until(lambda: server.yard.usage.held_bytes == 0)
 
 
 def test_a_query_pauses_while_its_rows_are_not_read(tmp_path):
@@ -136,7 +128,7 @@ def test_a_query_pauses_while_its_rows_are_not_read(tmp_path):
         def rows() -> int:
             return ann.get(f"/v1/queries/{query}").json()["rows"]
 
-        assert eventually(lambda: [view.slots for view in views()] == [0] and rows() > 0)
+        wait_until(lambda: [view.slots for view in views()] == [0] and rows() > 0)
         with server.client("root") as root:
             lines = root.get("/metrics").text.splitlines()
         figures = dict(line.split(" ") for line in lines if line.startswith("queryard_result_"))
@@ -155,8 +147,8 @@ def test_rows_that_are_not_read_expire(tmp_path):
         kept = server.yard
         for query in (ended, paused):
             path = f"/v1/queries/{query}"
-            assert eventually(lambda path=path: ann.get(path).status_code == 404)
-        assert eventually(lambda: not kept.active())
+            wait_until(lambda path=path: ann.get(path).status_code == 404)
+        wait_until(lambda: not kept.active())
         assert kept.usage.open_results == kept.usage.held_bytes == 0
 
 
@@ -167,7 +159,7 @@ def test_a_query_runs_on_without_a_reader_but_not_for_one_that_has_left(tmp_path
         left, never_read = submitted(ann, long), submitted(ann, f"{long} AND a.n >= 0")
         with pytest.raises(httpx.ReadTimeout):
             ann.get(f"/v1/queries/{left}/rows", timeout=0.3)
-        assert eventually(lambda: left not in [one.id for one in server.yard.active()])
+        wait_until(lambda: left not in [one.id for one in server.yard.active()])
         assert [one.id for one in server.yard.active()] == [never_read]
         assert ann.get(f"/v1/queries/{left}").status_code == 404
         ann.delete(f"/v1/queries/{never_read}")
@@ -185,8 +177,8 @@ def test_a_reader_that_stalls_is_cut_off(tmp_path):
                 f"Authorization: Bearer {secret}\r\n\r\n"
             )
             connection.sendall(asked.encode())
-            assert eventually(lambda: server.yard.usage.connections == 1)
-            assert eventually(lambda: server.yard.usage.connections == 0)
+            wait_until(lambda: server.yard.usage.connections == 1)
+            wait_until(lambda: server.yard.usage.connections == 0)
         assert ann.get(f"/v1/queries/{query}").json()["state"] == "running"
         with socket.create_connection((host, int(port))) as connection:
             connection.sendall(
@@ -212,12 +204,12 @@ def test_clients_that_are_killed_leave_nothing(tmp_path):
             connection = socket.create_connection((host, int(port)))
             connection.sendall(asked.encode())
             killed.append(connection)
-        assert eventually(lambda: len(server.yard.active()) == 6)
+        wait_until(lambda: len(server.yard.active()) == 6)
         for connection in killed:
             connection.close()
-        assert eventually(lambda: not server.yard.active())
+        wait_until(lambda: not server.yard.active())
         usage = server.yard.usage
-        assert eventually(lambda: usage.connections == usage.open_results == usage.held_bytes == 0)
+        wait_until(lambda: usage.connections == usage.open_results == usage.held_bytes == 0)
         assert not server.yard.session.queries()
 
 
@@ -270,7 +262,7 @@ def test_open_results_hold_no_more_than_their_token_may(tmp_path):
             views = session.queries()
             return all(view.slots == 0 and view.started_s is not None for view in views)
 
-        assert eventually(lambda: paused() and seen[-1] > 0, 40)
+        wait_until(lambda: paused() and seen[-1] > 0, 40)
         assert max(seen) < 2 * most
         answer = ben.post("/v1/queries", params={"wait": 20}, json={"sql": "SELECT 1"})
         assert answer.json()["first_rows"] == [[1]]
@@ -285,7 +277,7 @@ def test_open_results_hold_no_more_than_their_token_may(tmp_path):
         assert len(part["rows"]) == 100_000
         for query in queries:
             ann.delete(f"/v1/queries/{query}")
-        assert eventually(lambda: server.yard.usage.waiting_bytes == 0)
+        wait_until(lambda: server.yard.usage.waiting_bytes == 0)
         assert server.yard.usage.held_bytes < 1000
 
 
@@ -325,7 +317,7 @@ def test_a_client_that_leaves_any_route_of_its_query_is_missed(tmp_path, route):
             # A client of another token that looks on saves no query.
             return ben.get(f"/v1/queries/{left}").status_code == 404
 
-        assert eventually(is_gone)
+        wait_until(is_gone)
         # Nor does it end one by leaving.
         assert [one.id for one in server.yard.active()] == [watched]
         ann.delete(f"/v1/queries/{watched}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 import pytest
+from waiting import wait_until
 
 from queryard.backends.protocol import NodeNote
 from queryard.live.overview import ClusterView, NodeGlance
@@ -13,14 +14,13 @@ from queryard.service.logs import log
 from queryard.service.observing.cluster import cluster_document
 from queryard.service.observing.log_ring import KEPT, LogRing, log_document
 from service.http.test_queries import submitted
-from service.http.test_rows_resumed import eventually
 from service.observing.test_now import finish_all
 
 
 def test_nodes_tell_their_slots_and_the_queries_that_are_seen(server, ann, eve, root):
     query = submitted(ann, "SELECT count(*) FROM range(100000000000) r WHERE r.range % 3 = 1")
     try:
-        assert eventually(lambda: ann.get("/v1/now").json()["running"], 20)
+        wait_until(lambda: ann.get("/v1/now").json()["running"], 20)
         own = ann.get("/v1/cluster").json()
         models.Cluster.model_validate(own)
         assert own["backend"] == "local"
@@ -75,7 +75,7 @@ def test_where_nodes_are_and_why_some_take_no_part_is_for_admins():
 def test_the_policy_and_its_changes_are_told(server, ann, root):
     before = root.get("/v1/scheduler").json()["policy"]["name"]
     server.yard.session.use_profile("fair", by="root", reason="web floods the queue")
-    assert eventually(lambda: root.get("/v1/scheduler").json()["policy"]["name"] == "fair", 20)
+    wait_until(lambda: root.get("/v1/scheduler").json()["policy"]["name"] == "fair", 20)
     found = root.get("/v1/scheduler").json()
     models.SchedulerState.model_validate(found)
     assert found["policy"]["by"] == "root"

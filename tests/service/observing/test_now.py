@@ -6,10 +6,11 @@ import contextlib
 import json
 import time
 
+from waiting import wait_until
+
 from queryard.service.http import models_observing as models
 from queryard.service.observing.observer import Observer
 from service.http.test_queries import LONG, submitted
-from service.http.test_rows_resumed import eventually
 
 
 def long_query(number: int) -> str:
@@ -20,13 +21,13 @@ def long_query(number: int) -> str:
 def finish_all(server) -> None:
     for query in server.yard.active():
         server.yard.session.cancel(query.id)
-    assert eventually(lambda: not server.yard.active(), 30)
+    wait_until(lambda: not server.yard.active(), 30)
 
 
 def test_running_and_waiting_queries_are_listed_with_why(server, ann):
     names = [submitted(ann, long_query(number)) for number in range(4)]
     try:
-        assert eventually(lambda: ann.get("/v1/now").json()["running"], 20)
+        wait_until(lambda: ann.get("/v1/now").json()["running"], 20)
         found = ann.get("/v1/now").json()
         models.Now.model_validate(found)
         assert {each["id"] for each in found["running"] + found["waiting"]} == set(names)
@@ -47,7 +48,7 @@ def test_running_and_waiting_queries_are_listed_with_why(server, ann):
 def test_a_token_sees_nothing_of_other_tenants(server, ann, eve, root):
     mine = submitted(ann, "SELECT count(*) AS of_sales FROM range(100000000000)")
     try:
-        assert eventually(lambda: root.get("/v1/now").json()["running"], 20)
+        wait_until(lambda: root.get("/v1/now").json()["running"], 20)
         seen = eve.get("/v1/now")
         assert mine not in seen.text
         assert "sales" not in seen.text
@@ -63,7 +64,7 @@ def test_waiting_queries_beyond_the_limit_are_counted(server, ann):
     for number in range(6):
         submitted(ann, long_query(number))
     try:
-        assert eventually(lambda: ann.get("/v1/now").json()["running"], 20)
+        wait_until(lambda: ann.get("/v1/now").json()["running"], 20)
         found = ann.get("/v1/now", params={"limit": 1}).json()
         assert len(found["waiting"]) == 1
         assert len(found["running"]) + 1 + found["more_waiting"] == 6
@@ -74,7 +75,7 @@ def test_waiting_queries_beyond_the_limit_are_counted(server, ann):
 def test_all_that_run_and_wait_tell_at_once_when_they_will_start_and_end(server, ann):
     names = {submitted(ann, long_query(number)) for number in range(12)}
     try:
-        assert eventually(lambda: ann.get("/v1/now").json()["running"], 20)
+        wait_until(lambda: ann.get("/v1/now").json()["running"], 20)
         for _ in range(10):
             found = ann.get("/v1/now").json()
             listed = found["running"] + found["waiting"]
@@ -104,7 +105,7 @@ def test_in_a_pause_no_waiting_query_tells_a_start(server, ann, root):
 
 def test_a_failed_query_is_among_the_last_with_its_reason(server, ann):
     submitted(ann, "SELECT nothing_there FROM small")
-    assert eventually(lambda: ann.get("/v1/now").json()["ended"][0]["status"] == "failed", 20)
+    wait_until(lambda: ann.get("/v1/now").json()["ended"][0]["status"] == "failed", 20)
     assert "nothing_there" in ann.get("/v1/now").json()["ended"][0]["why"]
 
 
@@ -181,7 +182,7 @@ def test_a_token_cannot_have_documents_of_its_own_by_asking_for_other_numbers(
 def test_a_page_may_look_at_one_tenant_that_its_token_sees(server, ann, eve):
     query = submitted(ann, LONG)
     try:
-        assert eventually(lambda: ann.get("/v1/now").json()["running"], 20)
+        wait_until(lambda: ann.get("/v1/now").json()["running"], 20)
         for client, tenant, seen in (
             (ann, "sales", [query]),
             (ann, "web", []),

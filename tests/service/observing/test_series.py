@@ -8,6 +8,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from waiting import wait_until
 
 from queryard.history import CostRow, History, SessionRow
 from queryard.history.presence import DAY_S
@@ -15,7 +16,6 @@ from queryard.service.http import models_observing as models
 from queryard.service.observing.ring import Cell, Ring, gathered
 from queryard.service.observing.series import Stretch
 from service.http.serving import a_server
-from service.http.test_rows_resumed import eventually
 
 AMOUNTS = st.floats(0, 1e6, allow_nan=False)
 # (seconds since the one before, sum of a figure)
@@ -74,7 +74,7 @@ def test_the_server_tells_its_slots_and_processors_over_time(server, root, ann):
     def seen():
         return [value for value in ann.get("/v1/series").json()["slots_total"] if value]
 
-    assert eventually(seen, 20)
+    wait_until(seen, 20)
     assert seen()[-1] == 2
     found = root.get("/v1/series", params={"points": 10, "since": time.time() - 120}).json()
     models.Series.model_validate(found)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 
+from waiting import wait_until
+
 from queryard.service.http import models_observing, models_observing_past
 from service.http.serving import a_server
 from service.http.test_queries import submitted
-from service.http.test_rows_resumed import eventually
 
 SECRET = "SELECT a FROM small WHERE b = 'Ann Smith' AND a / 0 = no_such_column"
 
@@ -16,7 +17,7 @@ def test_a_server_that_redacts_keeps_no_values(tmp_path):
     history = {"history": tmp_path / "history.sqlite"}
     with a_server(tmp_path, session=history, redact=True) as server, server.client("ann") as ann:
         query = submitted(ann, SECRET)
-        assert eventually(lambda: ann.get("/v1/now").json()["ended"], 20)
+        wait_until(lambda: ann.get("/v1/now").json()["ended"], 20)
         told = ann.get("/v1/now").json()["ended"][0]
         assert told["id"] == query
         assert told["sql"].startswith("SELECT a FROM small WHERE b = ?")

@@ -9,6 +9,7 @@ from collections import defaultdict
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from waiting import wait_until
 
 from queryard.core.commands import Grant, Launch
 from queryard.core.events import LeaseEnded, QuerySubmitted, TaskFinished
@@ -21,7 +22,6 @@ from queryard.service.observing.timeline import Seen, timeline_document, told_of
 from queryard.service.observing.visibility import Visibility
 from service.http.serving import a_server
 from service.http.test_queries import LONG, submitted
-from service.http.test_rows_resumed import eventually
 from service.observing.test_now import finish_all, long_query
 
 
@@ -59,7 +59,7 @@ def held_by_journal(file, query: str) -> float:
 def test_a_query_that_has_ended_is_told_from_the_history(server, ann):
     query = submitted(ann, "SELECT sum(n) FROM numbers")
     assert ann.get(f"/v1/queries/{query}/rows").json()["rows"]
-    assert eventually(lambda: ann.get(f"/v1/queries/{query}/timeline").json()["ended_at"], 20)
+    wait_until(lambda: ann.get(f"/v1/queries/{query}/timeline").json()["ended_at"], 20)
     found = ann.get(f"/v1/queries/{query}/timeline").json()
     models.Timeline.model_validate(found)
     assert (found["status"], found["sql"]) == ("finished", "SELECT sum(n) FROM numbers")
@@ -80,7 +80,7 @@ def test_a_query_that_has_ended_is_told_from_the_history(server, ann):
 
 def test_a_query_that_gave_slots_back_has_several_leases(server, ann):
     first = submitted(ann, long_query(1))
-    assert eventually(lambda: ann.get("/v1/now").json()["running"], 20)
+    wait_until(lambda: ann.get("/v1/now").json()["running"], 20)
     time.sleep(0.3)
     others = [submitted(ann, long_query(number)) for number in (2, 3)]
     try:
@@ -89,7 +89,7 @@ def test_a_query_that_gave_slots_back_has_several_leases(server, ann):
             found = ann.get(f"/v1/queries/{first}/timeline").json()
             return sum(each["kind"] == "lease" for each in found["segments"]) > 1 and found
 
-        assert eventually(told, 30)
+        wait_until(told, 30)
         found = ann.get(f"/v1/queries/{first}/timeline").json()
         assert found["status"] == "running"
         assert found["ended_at"] is None
@@ -138,7 +138,7 @@ def test_queries_of_earlier_sessions_are_told(tmp_path):
 def test_identical_queries_ride_together_and_other_tenants_are_counted(server, ann, eve):
     mine = submitted(ann, LONG)
     again = submitted(server.client("ben"), LONG)
-    assert eventually(lambda: len(ann.get("/v1/now").json()["running"]) == 2, 20)
+    wait_until(lambda: len(ann.get("/v1/now").json()["running"]) == 2, 20)
     try:
         found = ann.get(f"/v1/queries/{again}/timeline").json()
         models.Timeline.model_validate(found)
@@ -306,7 +306,7 @@ def test_a_query_tells_what_it_waited_for(server, ann):
             return ann.get(f"/v1/queries/{query}/timeline").json()["waits"]
 
         paused = "the server, which was paused"
-        assert eventually(lambda: paused in [each["reason"] for each in told()], 20)
+        wait_until(lambda: paused in [each["reason"] for each in told()], 20)
     finally:
         server.yard.session.resume()
     assert ann.get(f"/v1/queries/{query}/rows").json()["rows"]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import time
 
 import httpx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from waiting import wait_until
 
 from service.http.serving import a_server
 from service.page.browsing import PHONE, SLOW, a_page, go, signed_in
@@ -209,8 +209,9 @@ def test_a_query_that_has_ended_shows_its_operators_and_its_last_provisional_ans
     sql = "SELECT g, max(x) AS top, avg(x) AS mean FROM large GROUP BY g"
     with server.client("ann") as ann:
         query = ann.post("/v1/queries", json={"sql": sql, "online": True}).json()["id"]
-        while ann.get(f"/v1/queries/{query}").json()["state"] in ("waiting", "running"):
-            time.sleep(0.02)
+        wait_until(
+            lambda: ann.get(f"/v1/queries/{query}").json()["state"] not in ("waiting", "running")
+        )
     go(admin, f"query/{query}")
     admin.locator("table.online th", has_text="mean").wait_for()
     assert admin.locator("table.online tbody tr").count() == 3
@@ -222,8 +223,8 @@ def test_a_staged_query_shows_its_tasks_and_those_that_rode_on_others(admin, ser
     with server.client("ann") as ann:
         body = {"sql": "SELECT n % 7 AS d, sum(n) FROM numbers GROUP BY d", "plan": "staged"}
         query = ann.post("/v1/queries?wait=20", json=body).json()["id"]
-        while not (line := ann.get(f"/v1/queries/{query}/timeline").json())["ended_at"]:
-            time.sleep(0.02)
+        wait_until(lambda: ann.get(f"/v1/queries/{query}/timeline").json()["ended_at"])
+        line = ann.get(f"/v1/queries/{query}/timeline").json()
     go(admin, f"query/{query}")
     admin.locator("rect.segment.task").first.wait_for(state="attached")
     tasks = [each for each in line["segments"] if each["kind"] == "task"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
+from waiting import wait_until
 
-from service.http.test_rows_resumed import eventually
 from service.page.browsing import a_page, go, signed_in
 
 
@@ -40,10 +40,10 @@ def test_a_session_is_opened_when_it_is_needed_and_closed(admin, server):
     admin.locator("pre.plan").wait_for()
     admin.get_by_role("button", name="Close the session").click()
     admin.locator(".chip.session").wait_for(state="hidden")
-    assert eventually(lambda: sessions(server) == [], 20)
+    wait_until(lambda: sessions(server) == [], 20)
     run(admin, "SELECT x FROM mine")
     admin.locator(".notice.bad", has_text="mine does not exist").wait_for()
     run(admin, "SET VARIABLE mine = 5")
     admin.locator(".chip.session").wait_for()
     go(admin, "now")
-    assert eventually(lambda: sessions(server) == [], 20)
+    wait_until(lambda: sessions(server) == [], 20)

@@ -11,7 +11,6 @@ import ssl
 import struct
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
@@ -19,6 +18,7 @@ from itertools import count
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from waiting import wait_until
 
 from queryard.engine.access import Access
 from queryard.service.config import ServiceConfig, ServiceLimits
@@ -127,13 +127,6 @@ ENDLESS = b"SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.ra
 def code(frame: Frame) -> str:
     assert frame.letter == "E", frame
     return next(part[1:].decode() for part in frame.body.split(b"\0") if part[:1] == b"C")
-
-
-def wait_until(holds, seconds: float = 20.0) -> None:
-    until = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < until, "it did not happen in time"
-        time.sleep(0.01)
 
 
 # --- what was described --------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from decimal import Decimal
 
 import duckdb
 import pytest
+from waiting import wait_until
 
 from queryard.engine.access import Access
 from queryard.history import HistoryReader
@@ -231,13 +232,6 @@ def test_a_client_that_leaves_takes_its_query_along(server):
     wait_until(yard.active)
     made.close()
     wait_until(lambda: not yard.active())
-
-
-def wait_until(holds, seconds: float = 20.0) -> None:
-    until = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < until, "it did not happen in time"
-        time.sleep(0.01)
 
 
 def test_progress_is_told(connection):

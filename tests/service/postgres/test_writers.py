@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 import duckdb
 import pytest
+from waiting import wait_until
 
 from queryard.engine.access import Access
 from queryard.service.config import ServiceLimits
@@ -170,7 +171,7 @@ def test_a_transaction_blocks_writers_until_it_ends_and_they_come_in_order(tmp_p
             sql = f"INSERT INTO shop.moves SELECT 'late', {number} + count(*) * 10 FROM shop.moves"
             threads.append(threading.Thread(target=made.execute, args=(sql,)))
             threads[-1].start()
-            wait_for(lambda: len(served.ground.yard.active()) == number + 1)  # noqa: B023
+            wait_until(lambda: len(served.ground.yard.active()) == number + 1)  # noqa: B023
         # They hold no slot: others are served, and the transaction goes on.
         with psycopg.connect(served.dsn("eve"), autocommit=True) as other:
             assert other.execute("SELECT count(*) FROM range(3)").fetchone() == (3,)
@@ -185,13 +186,6 @@ def test_a_transaction_blocks_writers_until_it_ends_and_they_come_in_order(tmp_p
             made.close()
     found = rows_of(tmp_path, "SELECT number FROM moves WHERE mover = 'late' ORDER BY rowid")
     assert found == [(20,), (31,), (42,), (53,)]
-
-
-def wait_for(is_so):
-    until_s = time.monotonic() + 20
-    while not is_so():
-        assert time.monotonic() < until_s
-        time.sleep(0.005)
 
 
 def test_waiting_for_a_database_has_an_end(tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import duckdb
 import uvicorn
+from waiting import wait_until
 
 from queryard.engine.access import Access
 from queryard.service.http.protocol import bounded_protocol
@@ -85,9 +85,8 @@ def a_server(
         thread = threading.Thread(target=server.run)
         thread.start()
         try:
-            while not server.started:
-                assert thread.is_alive()
-                time.sleep(0.005)
+            wait_until(lambda: server.started or not thread.is_alive())
+            assert server.started
             made = Served(ground.yard, ground.secrets)
             made.port = server.servers[0].sockets[0].getsockname()[1]
             made.listener, made.folder = listener, folder
@@ -96,10 +95,3 @@ def a_server(
             server.should_exit = True
             thread.join()
             listener.close()
-
-
-def wait_until(is_so: Any, patience_s: float = 20.0) -> None:
-    until = time.monotonic() + patience_s
-    while not is_so():
-        assert time.monotonic() < until, "it did not come to pass"
-        time.sleep(0.01)

@@ -12,12 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
+from waiting import wait_until
 
 from queryard.service.config import ServiceLimits
 from queryard.service.quack import sessions as sessions_module
 from service.fuzzing import fuzz
 from tests.service.quack.plain_client import Refused, fetch, prepare
-from tests.service.quack.served_quack import a_server, wait_until
+from tests.service.quack.served_quack import a_server
 from tests.service.quack.test_codec import malformed, samples
 from tests.service.quack.test_listener import SLOW
 

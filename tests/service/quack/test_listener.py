@@ -12,11 +12,12 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from waiting import wait_until
 
 from queryard.service.config import ServiceLimits
 from queryard.service.quack.v1.types import Id, LogicalType
 from tests.service.quack.plain_client import Client, Refused, prepare
-from tests.service.quack.served_quack import a_server, wait_until
+from tests.service.quack.served_quack import a_server
 from tests.service.quack.test_codec import captured
 
 SCHEMAS = """

@@ -7,11 +7,12 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
+from waiting import wait_until
 
 from tests.long_forms import some_of
 from tests.service.processes import a_process
 from tests.service.quack.peers import Peer, PeerError, a_peer, a_real_server, asked_there
-from tests.service.quack.served_quack import a_server, wait_until
+from tests.service.quack.served_quack import a_server
 
 # Statements of all types of the protocol, beside the columns of DuckDB's own table of all types.
 QUERIES = (

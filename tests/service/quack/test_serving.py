@@ -7,6 +7,7 @@ import urllib.request
 from dataclasses import replace
 
 import pytest
+from waiting import wait_until
 
 from queryard.service.config import Address
 from queryard.service.serving import Listeners
@@ -58,8 +59,7 @@ def test_a_server_that_stops_lets_a_query_end_and_then_says_so(tmp_path):
             client = await asyncio.to_thread(Client, port, ground.secrets["ann"])
             slow = "SELECT count(*) FROM range(1000) a(i), range(20000) b(j) WHERE i * j % 7 = 3"
             query = asyncio.create_task(asyncio.to_thread(client.rows, slow))
-            while not ground.yard.active():
-                await asyncio.sleep(0.01)
+            await asyncio.to_thread(wait_until, ground.yard.active)
             assert await listeners.drain(30.0, asyncio.Event()) == 0
             assert len(await query) == 1
             with pytest.raises(Exception, match="about to stop"):

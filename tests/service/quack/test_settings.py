@@ -5,9 +5,9 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from waiting import wait_until
 
 from tests.service.quack.plain_client import Refused
-from tests.service.quack.served_quack import wait_until
 from tests.service.quack.test_listener import SLOW
 
 

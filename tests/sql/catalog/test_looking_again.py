@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 
 import pytest
+from waiting import wait_until
 
 from queryard.sql.catalog import CatalogError, open_catalog
 from queryard.sql.catalog.freshness import BUDGET_S, SHARE, Freshness
@@ -143,8 +143,7 @@ def test_a_look_serves_all_that_asked_before_it_began_and_none_later(folder, loo
     for thread in others:
         thread.start()
     asked.wait(30)
-    while len(waiting) < 3:
-        time.sleep(0.001)
+    wait_until(lambda: len(waiting) >= 3)
     clock.now_s += 0.001
     go_on.set()
     for thread in (first, *others):
