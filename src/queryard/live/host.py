@@ -66,7 +66,8 @@ WHILE_S = 0.25
 class Host:
     """Queries go in by `submit`, for a client each; `close` ends everything.
 
-    `looking` is what there is to see of it, `policy` what it follows; `estimator` predicts queries.
+    `looking` is what there is to see of it, `policy` what it follows; `estimator` predicts queries
+    by what is `learnt`.
     """
 
     def __init__(
@@ -102,7 +103,6 @@ class Host:
         mailbox = Mailbox()
         self._post = post = mailbox.post
         self._background = background = Background()
-        self._learnt = learnt = Learnt(recorder, engine.segments, post)
         self.estimator = estimator = Estimator(
             Predictor(catalog),
             recorder.past,
@@ -114,7 +114,7 @@ class Host:
             background.problem,
             lambda: self.looking.forecast_due,
             recorder.learnt,
-            learnt.recall,
+            lambda learnt: self.learnt.recall(learnt),
         )
         self._upkeep = upkeep = Upkeep(
             catalog, statistics_bytes, tickets, estimator, background.problem
@@ -141,6 +141,9 @@ class Host:
         self._door = door = Door(self.owner, post, loop, effects)
         self.policy = policy = PolicyInForce(door, loop, background.problem)
         self.looking = looking = Looking(door, loop, tickets, backend, recorder, policy, background)
+        self.learnt = learnt = Learnt(
+            door, loop, recorder, estimator, engine.segments, policy, tickets
+        )
         self._submitting = Submitting(
             door,
             loop,
@@ -160,7 +163,7 @@ class Host:
         upkeep.start()
         if recorder.history is not None:
             background.later(COST_EVERY_S, self._note_cost)
-            background.later(LEARNT_EVERY_S, self._keep_learnt_again)
+            background.later(LEARNT_EVERY_S, lambda: learnt.keep_again(background))
 
     # --- clients ---------------------------------------------------------------------------------
 
@@ -284,32 +287,6 @@ class Host:
         self._door.check_open()
         self._post(inputs.Resume())
 
-    def reset_models(self, models: Collection[str], since_at: float) -> Callable[[], None]:
-        """Forget what was learnt from queries that ended before a time (seconds since 1970).
-
-        What it returns gives back what was forgotten, in the place of what was learnt since.
-        """
-        self._door.check_open()
-        forgotten = []
-        predicts = not {"templates", "prices"}.isdisjoint(models)
-        if "portfolio" in models:
-            forgotten.append(self.policy.forget())
-        if predicts:
-            tasks = self._loop.ask(lambda coordinator: coordinator.learn_anew())
-            forgotten.append(lambda: self._loop.ask(lambda _: tasks()))
-            forgotten.append(self.engine.segments.learn_anew())
-            forgotten.append(self.estimator.reset(models, since_at))
-            self.estimator.predict_anew(self._tickets.active())
-
-        def give_back() -> None:
-            self._door.check_open()
-            for part in forgotten:
-                part()
-            if predicts:
-                self.estimator.predict_anew(self._tickets.active())
-
-        return give_back
-
     def limit(self, limits: Limits, tenants: Mapping[str, Limits]) -> None:
         """Hold queries that come from now on to other limits."""
         self._door.check_open()
@@ -360,15 +337,6 @@ class Host:
             self._recorder.cost(self.looking.report())
             self._background.later(COST_EVERY_S, self._note_cost)
 
-    def _keep_learnt_again(self) -> None:
-        """Keep what was learnt now and then, while it is open."""
-        if not self._door.closed:
-            self._keep_learnt()
-            self._background.later(LEARNT_EVERY_S, self._keep_learnt_again)
-
-    def _keep_learnt(self) -> None:
-        self._learnt.keep(self.estimator, self._loop)
-
     # --- the end ---------------------------------------------------------------------------------
 
     def _break(self, error: BaseException) -> None:
@@ -414,7 +382,7 @@ class Host:
         self.looking.close()
         self.estimator.close()
         self._recorder.cost(self.looking.report())
-        self._keep_learnt()
+        self.learnt.keep()
         self._loop.stop()
         self._effects.give_up()
         self._recorder.close()

@@ -205,7 +205,7 @@ class OperatedHost:
         for model in models:
             if model not in MODELS:
                 raise QueryardError(unknown_name("model", model, MODELS))
-        return self.host.reset_models(models, time.time() if before is None else before)
+        return self.host.learnt.reset(models, time.time() if before is None else before)
 
     # --- tables --------------------------------------------------------------------------------
 
