@@ -3,7 +3,8 @@
 Columns are BIGINT, DOUBLE, DATE and VARCHAR. Targets: Arrow over HTTP at least half the speed of
 an embedded session; PostgreSQL's protocol as text at least 0.7 and binary 0.9 of a real PostgreSQL
 server, ADBC and connectorx 1.5. With psycopg the speed is that of libpq's result: no Python objects
-are made of the rows.
+are made of the rows. "From memory" is what a client reaches if a process sends it Queryard's bytes
+without having to make them: no server that sends these bytes is faster.
 
 python -m bench.service.rows [--times 7]: two minutes.
 """
@@ -15,6 +16,7 @@ import contextlib
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -23,8 +25,9 @@ from psycopg import pq
 
 import queryard
 
+from .from_memory import Recording, from_memory
 from .real_postgres import postgres
-from .setting import options, server, table
+from .setting import Served, options, server, table
 
 COUNT = 1_000_000
 COLUMNS = "id, x, day, name"
@@ -59,6 +62,7 @@ def bench(given: argparse.Namespace) -> None:
             "embedded, Arrow": lambda: embedded.sql(SQL).arrow(),
             "HTTP, Arrow": lambda: remote.sql(SQL).arrow(),
             **postgres_ways("Queryard", ours, served.url("bench"), stack),
+            **_from_memory(served, stack),
         }
         theirs = stack.enter_context(postgres())
         if theirs is not None:
@@ -111,6 +115,25 @@ def postgres_ways(
     }
 
 
+def _from_memory(served: Served, stack: contextlib.ExitStack) -> dict[str, Callable[[], object]]:
+    """The same ways from a process that sends what Queryard has sent once."""
+    with (
+        contextlib.closing(Recording(served.postgres_port)) as recording,
+        contextlib.ExitStack() as own,
+    ):
+        for way in _at_port("recorded", served, recording.port, own).values():
+            way()
+    port = stack.enter_context(from_memory(recording.answers))
+    return _at_port("from memory", served, port, stack)
+
+
+def _at_port(
+    name: str, served: Served, port: int, stack: contextlib.ExitStack
+) -> dict[str, Callable[[], object]]:
+    there = replace(served, postgres_port=port)
+    return postgres_ways(name, there.dsn("bench"), there.url("bench"), stack)
+
+
 TARGETS = {"text": "≥ 0.7", "binary": "≥ 0.9", "ADBC": "≥ 1.5", "connectorx": "≥ 1.5"}
 
 
@@ -120,6 +143,8 @@ def _peer(name: str) -> tuple[str, str]:
         return "embedded, Arrow", "≥ 0.5"
     if server_name == "Queryard":
         return f"PostgreSQL, {way}", TARGETS[way]
+    if server_name == "from memory":
+        return f"PostgreSQL, {way}", ""
     return "", ""
 
 
