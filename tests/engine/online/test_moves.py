@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from queryard.engine.online.course import moves
+from queryard.engine.online.course import Course
 from queryard.engine.online.leaving_out import estimates
 from queryard.engine.online.measure import Measure, WrongMeasure
 from queryard.engine.online.wish import OnlineWish
@@ -48,7 +48,8 @@ class Partials:
 
     def moves(self, before: int, read: int, **wish: Any) -> list[float]:
         measure = Measure(self.plan.fields, OnlineWish(**wish))
-        return moves(self.plan, self.gathered(read), self.parts[:read], ROWS, before, measure)
+        gathered, parts = self.gathered(read), self.parts[:read]
+        return Course(self.plan, gathered, parts, ROWS, before, measure).moves()
 
     def values(self, read: int) -> dict[tuple[Any, ...], list[float | None]]:
         """The estimates by group, each computed anew from the first parts alone."""

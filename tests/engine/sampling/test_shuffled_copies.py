@@ -379,7 +379,7 @@ def test_a_disk_that_is_full_while_writing(
     def full(*args: object) -> Iterator[None]:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("queryard.engine.sampling.shuffling.write_manifest", full)
+    monkeypatch.setattr("queryard.engine.sampling.writing.write_manifest", full)
     with pytest.raises(SampleError, match=r"No space left on device.*free some"):
         copy_of(numbers, "numbers")
     assert folders(place) == []

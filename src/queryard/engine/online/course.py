@@ -32,39 +32,12 @@ _ONE = pa.scalar(1.0)
 _NOTHING = pa.array([None], pa.float64())
 
 
-def moves(
-    plan: OnlinePlan,
-    found: pa.Table,
-    parts: Sequence[tuple[Any, float]],
-    rows: float,
-    before: int,
-    measure: Measure,
-) -> list[float]:
-    """How far the answer moved with each part after the first `before` ones, from 0 to 1.
-
-    `found` are the groups of `OnlinePlan.gathered_sql`, `parts` the numbers and rows of those read,
-    in order, `rows` those of the whole table. It is the mean relative change of the values that
-    count; a group that was not seen before moves by its whole value. Where the user has a function,
-    it is the relative change of its value.
-    """
-    course = _Course(plan, found.combine_chunks(), parts, rows, before, measure)
-    steps = len(parts) - before
-    if not course.groups or not measure.places:
-        return [0.0] * steps
-    values = [course.values(plan.fields[place]) for place in measure.places]
-    if measure.has_function:
-        return course.moves_of(measure, values)
-    changes = [course.changes(each) for each in values]
-    of_step = pa.concat_arrays([course.steps] * len(changes))
-    [mean] = grouped(of_step, [(pa.concat_arrays(changes), "mean")], steps)
-    return [float(each) for each in pc.fill_null(mean, 0.0).to_pylist()]
-
-
-class _Course:
+class Course:
     """Sums of the shown groups after each part: for one group after all parts, then for the next.
 
-    For each group the first place is the state after the first `before` parts. `steps` are the
-    numbers of the parts of the other places.
+    `found` are the groups of `OnlinePlan.gathered_sql`, `parts` the numbers and rows of those read,
+    in order, `rows` those of the whole table. For each group the first place is the state after the
+    first `before` parts; `_steps` are the numbers of the parts of the other places.
     """
 
     def __init__(
@@ -76,15 +49,18 @@ class _Course:
         before: int,
         measure: Measure,
     ) -> None:
+        found = found.combine_chunks()
         self._plan = plan
         self._found = found
+        self._measure = measure
+        self._length = len(parts) - before
         partial = PartialRows(plan, found, dict(parts))
         scale = rows / max(1.0, sum(n for _, n in parts))
         self._chosen = chosen = _shown(plan, found, partial, scale, measure)
-        self.groups = len(chosen)
+        self._groups = len(chosen)
         # Where the partial row of each group and part is; the first of each group has none.
         width = len(parts) + 1
-        every = _up_to(self.groups * width)
+        every = _up_to(self._groups * width)
         group = pc.divide(every, width)
         step = pc.subtract(every, pc.multiply(group, width))
         numbers = pa.array([number for number, _ in parts], partial.files.type)
@@ -95,7 +71,7 @@ class _Course:
         self._start = pc.multiply(group, width)
         self._is_told = pc.greater_equal(step, before)
         self._is_after = pc.greater(step.filter(self._is_told), before)
-        self.steps = pc.subtract(step.filter(pc.greater(step, before)), before + 1)
+        self._steps = pc.subtract(step.filter(pc.greater(step, before)), before + 1)
 
         read = [0.0, *accumulate(n for _, n in parts)]
         scales = pa.array([rows / each if each else None for each in read], pa.float64())
@@ -112,7 +88,24 @@ class _Course:
             if name.startswith("k"):
                 self._columns[name] = flat(found[name]).take(chosen).take(of_group)
 
-    def values(self, field: OutputColumn) -> Any:
+    def moves(self) -> list[float]:
+        """How far the answer moved with each part after the first ones, from 0 to 1.
+
+        It is the mean relative change of the values that count; a group that was not seen before
+        moves by its whole value. Where the user has a function, it is the relative change of its
+        value.
+        """
+        if not self._groups or not self._measure.places:
+            return [0.0] * self._length
+        values = [self._values(self._plan.fields[place]) for place in self._measure.places]
+        if self._measure.has_function:
+            return self._moves_of_function(values)
+        changes = [self._changes(each) for each in values]
+        of_step = pa.concat_arrays([self._steps] * len(changes))
+        [mean] = grouped(of_step, [(pa.concat_arrays(changes), "mean")], self._length)
+        return [float(each) for each in pc.fill_null(mean, 0.0).to_pylist()]
+
+    def _values(self, field: OutputColumn) -> Any:
         """The estimates of a column; NULL for groups that were not seen by then."""
         if field.measure is not None:
             formula = self._plan.formulas[field.measure]
@@ -121,7 +114,7 @@ class _Course:
             found = self._quantile(field)
         return pc.if_else(self._seen, found, NO_NUMBER)
 
-    def changes(self, values: Any) -> Any:
+    def _changes(self, values: Any) -> Any:
         """By how much of themselves values differ from those a part before, at most by 1."""
         new = values.filter(self._is_after)
         old = pa.concat_arrays([_NOTHING, values.slice(0, len(values) - 1)]).filter(self._is_after)
@@ -130,16 +123,16 @@ class _Course:
         share = pc.min_element_wise(pc.divide(off, by), _ONE, skip_nulls=False)
         return pc.if_else(pc.is_finite(share), share, NO_NUMBER)
 
-    def moves_of(self, measure: Measure, values: Sequence[Any]) -> list[float]:
+    def _moves_of_function(self, values: Sequence[Any]) -> list[float]:
         """How far what a function makes of the rows moves with each part."""
-        keys = [flat(self._found[f"o{i}"]).take(self._chosen) for i in measure.keys]
-        width = len(self._seen) // self.groups
+        keys = [flat(self._found[f"o{i}"]).take(self._chosen) for i in self._measure.keys]
+        width = len(self._seen) // self._groups
         found: list[float | None] = []
         for step in range(width):
-            here = pc.add(pc.multiply(_up_to(self.groups), width), step)
+            here = pc.add(pc.multiply(_up_to(self._groups), width), step)
             seen = self._seen.take(here)
             rows = ([key.filter(seen) for key in keys], [v.take(here).filter(seen) for v in values])
-            found.append(measure.value(*rows) if pc.any(seen).as_py() else None)
+            found.append(self._measure.value(*rows) if pc.any(seen).as_py() else None)
         return [_relative(new, old) for old, new in pairwise(found)]
 
     def _quantile(self, field: OutputColumn) -> Any:

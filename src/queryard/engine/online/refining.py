@@ -17,7 +17,7 @@ from queryard.results.online import Eta, Mark, OnlineAnswer
 from queryard.sql.catalog.quoting import identifier
 
 from ..instance import Connection
-from .course import moves
+from .course import Course
 from .evaluating import typed
 from .leaving_out import estimates
 from .measure import Measure, WrongMeasure
@@ -160,7 +160,8 @@ class Refining:
         """How far the answer moved with each of the parts that were read after some."""
         gathered, _ = self._groups(connection, read)
         parts = [(part.number, float(part.rows)) for part in self._sample.parts[:read]]
-        return moves(self._plan, gathered, parts, self._sample.total_rows, before, self._measure)
+        rows = float(self._sample.total_rows)
+        return Course(self._plan, gathered, parts, rows, before, self._measure).moves()
 
     def _groups(self, connection: Connection, read: int) -> tuple[pa.Table, Sequence[str]]:
         """The groups of the parts that were read, gathered once."""
