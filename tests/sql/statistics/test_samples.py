@@ -18,7 +18,8 @@ from queryard.sql.statistics.samples import TableSample
 
 LARGE = """
     SELECT i AS id, i // 4 AS order_id, i % 7 AS week_day, 'name ' || (i % 1000) AS name,
-        i % 7 < 3 AS early, [i % 3, 1] AS list, CAST(i AS HUGEINT) AS huge, uuid() AS u
+        i % 7 < 3 AS early, [i % 3, 1] AS list,
+        {'a': i, 'b, c': MAP {'x': [i % 3]}} AS nested, CAST(i AS HUGEINT) AS huge, uuid() AS u
     FROM range(200000) t(i)"""
 
 
@@ -106,11 +107,12 @@ def test_no_sample_no_judgement(folder, tmp_path):
     assert catalog.judge.share("no such table", "true") is None
 
 
-def test_types_that_travel_as_text_come_back(catalog):
+def test_values_of_all_types_come_back(catalog):
     sampled(catalog, "large")
     judge = catalog.judge
     assert judge.share("large", "huge % 2 = 0").share == pytest.approx(0.5, rel=0.05)
     assert judge.share("large", "u IS NOT NULL AND list[1] = 0").share == pytest.approx(1 / 3, 0.1)
+    assert judge.share("large", "nested.a = id AND nested['b, c']['x'][1] = list[1]").share == 1
     assert judge.mean_width("large", "u") == 16
     assert judge.mean_width("large", "name || 'x'") == pytest.approx(8.9, abs=0.1)
 

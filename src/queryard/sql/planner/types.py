@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from queryard.sql.statistics.arrow_types import PLAIN, is_decimal, travels
 from queryard.sql.statistics.positions import fixed_width_bytes
 
 from .errors import NotStageable
@@ -21,31 +20,8 @@ _INTEGERS = frozenset(
         "UBIGINT",
     ]
 )
-# Written to Arrow and read back as the very same type and value.
-_TRAVEL = (
-    _INTEGERS - {"HUGEINT"}
-    | frozenset(
-        [
-            "BOOLEAN",
-            "DOUBLE",
-            "FLOAT",
-            "VARCHAR",
-            "BLOB",
-            "DATE",
-            "TIME",
-            "TIMESTAMP",
-            "TIMESTAMP_S",
-            "TIMESTAMP_MS",
-            "TIMESTAMP_NS",
-        ]
-    )
-    | {"TIMESTAMP WITH TIME ZONE"}
-)
 # An INTERVAL of Arrow has nanoseconds, so that its time ends at 292 years.
 _AS_TEXT = frozenset({"UUID", "BIT", "UHUGEINT", "TIME WITH TIME ZONE", "JSON", "INTERVAL"})
-_DECIMAL = re.compile(r"^DECIMAL\(\d+,\d+\)$")
-_NAME = re.compile(r'^("([^"]|"")*"|\S+) ')
-_LIST = re.compile(r"^(.*)\[\d*\]$")
 _WIDTHS = {"HUGEINT": 16.0, "VARCHAR": 24.0, "BLOB": 32.0}
 
 
@@ -71,39 +47,6 @@ def hash_type(one: str, other: str) -> str | None:
     return None
 
 
-def travels(found: str) -> bool:
-    """Whether Arrow carries the type as it is."""
-    if found in _TRAVEL or _DECIMAL.match(found):
-        return True
-    nested = _LIST.match(found)
-    if nested:
-        return travels(nested[1])
-    if found.startswith("STRUCT(") and found.endswith(")"):
-        parts = _split(found[len("STRUCT(") : -1])
-        return all(travels(_NAME.sub("", part, count=1)) for part in parts)
-    if found.startswith("MAP(") and found.endswith(")"):
-        return all(travels(part) for part in _split(found[len("MAP(") : -1]))
-    return False
-
-
-def _split(parts: str) -> list[str]:
-    """The parts of a list in a type, which may be lists and quoted names themselves.
-
-    >>> _split('a INTEGER, "b, c" DECIMAL(9,2), d MAP(VARCHAR, DATE)')
-    ['a INTEGER', '"b, c" DECIMAL(9,2)', 'd MAP(VARCHAR, DATE)']
-    """
-    found, depth, quoted, start = [], 0, False, 0
-    for place, sign in enumerate(parts):
-        if sign == '"':
-            quoted = not quoted
-        elif not quoted:
-            depth += {"(": 1, ")": -1}.get(sign, 0)
-            if sign == "," and not depth:
-                found.append(parts[start:place].strip())
-                start = place + 1
-    return [*found, parts[start:].strip()]
-
-
 def packed(name: str, found: str) -> str:
     """The column as it is written to Arrow.
 
@@ -126,8 +69,8 @@ def width_bytes(found: str) -> float:
     """About how many bytes a value takes, where nothing is known of the column."""
     if found in _WIDTHS:
         return _WIDTHS[found]
-    if _DECIMAL.match(found):
+    if is_decimal(found):
         return 16.0  # as Arrow carries it
-    if found not in _TRAVEL:
+    if found not in PLAIN:
         return 40.0
     return fixed_width_bytes(found) or 8.0

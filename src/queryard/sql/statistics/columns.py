@@ -251,12 +251,17 @@ def _counted(
     name = identifier(column.name)
     present = f"WHERE {name} IS NOT NULL"
     if data.pieces_seen:
+        asked = f"SELECT {data.pieces_seen} FROM {data.relation}"
+        pieces = (connection.execute(asked).fetchone() or (None,))[0] or 1
+        counted: dict[int, list[tuple[int, int, int]]] = {}
         parts = seen_sql(group, name, data.relation, present, data.pieces_seen)
+        for bucket, *counts in connection.execute(parts).fetchall():
+            counted.setdefault(int(bucket), []).append((counts[0], counts[1], counts[2]))
         found = {}
-        for bucket, *fields in connection.execute(parts).fetchall():
-            seen = Seen(*map(float, fields))
+        for bucket, those in counted.items():
+            seen = Seen.of(those, pieces)
             total = seen.rows / data.share
-            found[int(bucket)] = (total, from_pieces(seen, total))
+            found[bucket] = (total, from_pieces(seen, total))
         return found
     rows = connection.execute(
         # Named outside, where a column of the table that is called `n` is not in sight.

@@ -10,6 +10,7 @@ optimal cardinality estimation algorithm based on order statistics and its full 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 HASH_BITS = 64
@@ -103,24 +104,45 @@ class Seen:
     rare_rows: float
     rare_pairs: float
 
+    @classmethod
+    def of(cls, counted: Iterable[tuple[int, int, int]], pieces: float) -> Seen:
+        """From how many values there are by the rows and the pieces that each is in.
+
+        The sample has so many pieces.
+
+        >>> Seen.of([(1, 1, 3), (80, 2, 1)], 2.0)  # three values once each, one eighty times
+        Seen(distinct=4, rows=83, once=3, in_one_piece=3, pieces=5, scattered=5.0, rare=3, \
+rare_rows=3, rare_pairs=0)
+        """
+        counted = list(counted)
+        rare = [(n, values) for n, _, values in counted if n <= RARE]
+        return cls(
+            sum(values for _, _, values in counted),
+            sum(n * values for n, _, values in counted),
+            sum(values for n, _, values in counted if n == 1),
+            sum(values for _, places, values in counted if places == 1),
+            sum(places * values for _, places, values in counted),
+            sum(values * pieces * (1 - (1 - 1 / pieces) ** n) for n, _, values in counted),
+            sum(values for _, values in rare),
+            sum(n * values for n, values in rare),
+            sum(n * (n - 1) * values for n, values in rare),
+        )
+
 
 def seen_sql(part: str, values: str, source: str, where: str, pieces_seen: str) -> str:
-    """A statement with one row per part: its key, then the fields of `Seen`.
+    """A statement: by part, how many values there are in so many rows and so many pieces.
 
     `pieces_seen` is an aggregate: of how many pieces rows are. What is computed is named outside of
-    the inner statement, where no column of the table is in sight.
+    the inner statement, where no column of the table is in sight. All that can be computed
+    afterwards is: DuckDB takes longer to plan a statement with more in it than to run it.
     """
     group = f"({part} + 0)"  # a bare number would be the place of a column
     return f"""
-        SELECT part, count(*), sum(n), count(*) FILTER (n = 1), count(*) FILTER (places = 1),
-            sum(places), sum(most * (1 - pow(1 - 1 / most, n))),
-            count(*) FILTER (n <= {RARE}), coalesce(sum(n) FILTER (n <= {RARE}), 0),
-            coalesce(sum(n * (n - 1)) FILTER (n <= {RARE}), 0)
+        SELECT part, n, places, count(*)
         FROM (
-            SELECT {group}, count(*), {pieces_seen}, (SELECT {pieces_seen} FROM {source})
-            FROM {source} {where} GROUP BY {group}, {values}
-        ) AS counted(part, n, places, most)
-        GROUP BY part"""
+            SELECT {group}, count(*), {pieces_seen} FROM {source} {where} GROUP BY {group}, {values}
+        ) AS counted(part, n, places)
+        GROUP BY part, n, places"""
 
 
 def from_pieces(seen: Seen, rows: float) -> float:

@@ -25,8 +25,9 @@ from queryard.sql.catalog.open_files import looking, resolved
 from queryard.sql.catalog.parquet import Footer, ParquetTable
 from queryard.sql.catalog.quoting import identifier, literal
 
+from .arrow_types import travels
 from .model import StatisticsError
-from .samples import BITS, PIECE, How, TableSample, is_carried
+from .samples import BITS, PIECE, How, TableSample
 
 ROWS = 20_000
 WHOLE_ROWS = 120_000
@@ -198,7 +199,7 @@ def _columns(table: Table, piece: str, count: str | None = None) -> str:
     items = []
     for column in table.columns:
         name = identifier(column.name)
-        items.append(name if is_carried(column.type) else f"CAST({name} AS VARCHAR) AS {name}")
+        items.append(name if travels(column.type) else f"CAST({name} AS VARCHAR) AS {name}")
     items.append(f"CAST(1 AS BIGINT) << (({piece}) % {BITS}) AS {identifier(PIECE)}")
     if count is not None:
         items.append(f"{count} AS {identifier(COUNT)}")

@@ -10,7 +10,7 @@ import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -74,6 +74,14 @@ class Share:
         return max(0.0, min(middle - half, p)), min(1.0, max(middle + half, p))
 
 
+class _Loaded(NamedTuple):
+    """A sample as a table of the judge's own: None where it cannot be read."""
+
+    version: str
+    relation: str | None
+    pieces: int = 1
+
+
 class Judge:
     """Answers questions about tables from their samples; None where there is no answer.
 
@@ -86,7 +94,7 @@ class Judge:
         self._sample = sample
         self._lock = threading.Lock()
         self._connection: duckdb.DuckDBPyConnection | None = None
-        self._loaded: dict[str, tuple[str, str | None]] = {}
+        self._loaded: dict[str, _Loaded] = {}
         self._answers: dict[tuple[str, ...], object] = {}
 
     def share(self, key: str, condition: str) -> Share | None:
@@ -107,10 +115,11 @@ class Judge:
         where = f"WHERE ({condition}\n)" if condition else ""
 
         def of(relation: str, sample: TableSample) -> float | None:
-            row = self._row(seen_sql("0", items, relation, where, PIECES_SEEN))
-            if row is None:
-                return 0.0 if self._row(f"SELECT 1 FROM {relation} {where}") is None else None
-            seen = Seen(*map(float, row[1:]))
+            counted = self._rows(seen_sql("0", items, relation, where, PIECES_SEEN))
+            if counted is None:
+                return None
+            pieces = self._loaded[sample.key].pieces
+            seen = Seen.of(((n, places, values) for _, n, places, values in counted), pieces)
             if sample.exact:
                 return seen.distinct
             return from_pieces(seen, seen.rows / sample.rows * sample.rows_of_table)
@@ -152,30 +161,20 @@ class Judge:
         matches = f"({condition}\n)" if condition else "true"
 
         def of(relation: str, sample: TableSample) -> Mapping[Any, float] | None:
-            often, alike = f"n >= {OFTEN} AND places >= {OFTEN_PLACES}", ALIKE
+            those = f"QUALIFY count(*) >= {OFTEN}"
             if sample.exact:
-                often, alike = f"m > 0 AND (m >= {OFTEN} OR different <= {MOST_FREQUENT})", 0.0
+                those = f"QUALIFY m > 0 ORDER BY m DESC, v LIMIT {MOST_FREQUENT + 1}"
             rows = self._rows(
-                f"""SELECT value, n / rows
-                        * coalesce((m + {alike}) / nullif(n * kept + {alike}, 0), 1) AS share
-                    FROM (SELECT *, matching / rows AS kept FROM (
-                        SELECT v, count(*), count(*) FILTER (WHERE matches), {PIECES_SEEN},
-                            sum(count(*)) OVER (), sum(count(*) FILTER (WHERE matches)) OVER (),
-                            sum((count(*) FILTER (WHERE matches) > 0)::INTEGER) OVER ()
-                        FROM (SELECT ({expression}\n), {matches}, {identifier(PIECE)}
-                            FROM {relation} {where}) AS those(v, matches, {identifier(PIECE)})
-                        WHERE v IS NOT NULL GROUP BY v
-                        ) AS counted(value, n, m, places, rows, matching, different))
-                    WHERE {often} ORDER BY share DESC, value LIMIT {MOST_FREQUENT}"""
+                f"""SELECT v, count(*), count(*) FILTER (matches) AS m, {PIECES_SEEN},
+                        sum(count(*)) OVER (), sum(count(*) FILTER (matches)) OVER ()
+                    FROM (SELECT ({expression}\n), {matches}, {identifier(PIECE)}
+                        FROM {relation} {where}) AS those(v, matches, {identifier(PIECE)})
+                    WHERE v IS NOT NULL GROUP BY v {those}"""
             )
             try:
-                shares = dict(rows or ())
+                return None if rows is None else _frequent(rows, sample.exact)
             except TypeError:  # lists are no keys
                 return None
-            if rows is None:
-                return None
-            whole = max(1.0, sum(shares.values()))
-            return {value: share / whole for value, share in shares.items()}
 
         return self._answer(key, ("frequent", expression, matches, where), of)
 
@@ -306,8 +305,8 @@ class Judge:
     def _table(self, sample: TableSample) -> str | None:
         """The sample as a table of the judge's own instance; None where it cannot be read."""
         held = self._loaded.get(sample.key)
-        if held is not None and held[0] == sample.version:
-            return held[1]
+        if held is not None and held.version == sample.version:
+            return held.relation
         if self._connection is None:
             self._connection = _instance()
         name = identifier(f"sample {sample.key}")
@@ -317,11 +316,28 @@ class Judge:
                 f"CREATE OR REPLACE TABLE {name} AS SELECT {', '.join(sample.items())} FROM frame"
             )
             self._connection.unregister("frame")
+            row = self._row(f"SELECT {PIECES_SEEN} FROM {name}")
         except (duckdb.Error, OSError, pa.ArrowException):
-            self._loaded[sample.key] = (sample.version, None)
+            self._loaded[sample.key] = _Loaded(sample.version, None)
             return None
-        self._loaded[sample.key] = (sample.version, name)
+        pieces = row[0] if row is not None and row[0] else 1
+        self._loaded[sample.key] = _Loaded(sample.version, name, pieces)
         return name
+
+
+def _frequent(rows: Sequence[tuple[Any, ...]], exact: bool) -> Mapping[Any, float]:
+    """The shares of values of which rows, those that match and pieces were counted, with sums."""
+    found = []
+    for value, n, matches, places, all_rows, all_matches in rows:
+        if exact and (matches >= OFTEN or len(rows) <= MOST_FREQUENT):
+            found.append((matches / all_matches, value))
+        elif not exact and places >= OFTEN_PLACES:
+            kept = n * all_matches / all_rows
+            found.append((n / all_rows * (matches + ALIKE) / (kept + ALIKE), value))
+    found.sort(key=lambda one: -one[0])
+    shares = {value: share for share, value in found[:MOST_FREQUENT]}
+    whole = max(1.0, sum(shares.values()))
+    return {value: share / whole for value, share in shares.items()}
 
 
 def _bounds_sql(expression: str) -> str:

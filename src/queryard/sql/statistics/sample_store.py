@@ -17,7 +17,7 @@ from queryard.sql.catalog.model import Table
 from .samples import TableSample
 from .store import data_fingerprint, file_name, places, write_whole
 
-FORMAT = 1
+FORMAT = 2
 _ABOUT = b"queryard"
 
 

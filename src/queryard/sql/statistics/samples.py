@@ -47,41 +47,6 @@ class TableSample:
 
     def items(self) -> list[str]:
         """What to select from the frame to have the columns in their own types, and PIECE."""
-        items = []
-        for column in self.columns:
-            name = identifier(column.name)
-            back = f"TRY_CAST({name} AS {column.type}) AS {name}"
-            items.append(name if is_carried(column.type) else back)
+        names = ((identifier(column.name), column.type) for column in self.columns)
+        items = [f"TRY_CAST({name} AS {type_}) AS {name}" for name, type_ in names]
         return [*items, identifier(PIECE)]
-
-
-_CARRIED = frozenset(
-    [
-        "BOOLEAN",
-        "TINYINT",
-        "SMALLINT",
-        "INTEGER",
-        "BIGINT",
-        "UTINYINT",
-        "USMALLINT",
-        "UINTEGER",
-        "UBIGINT",
-        "FLOAT",
-        "DOUBLE",
-        "VARCHAR",
-        "BLOB",
-        "DATE",
-        "TIME",
-        "TIMESTAMP",
-    ]
-)
-
-
-def is_carried(type_: str) -> bool:
-    """Whether Arrow and Parquet keep values of a type as they are; others travel as texts.
-
-    >>> is_carried("DECIMAL(15,2)"), is_carried("INTEGER[]"), is_carried("UUID")
-    (True, True, False)
-    """
-    plain = type_.rstrip("[]")
-    return plain in _CARRIED or plain.startswith("DECIMAL(")
