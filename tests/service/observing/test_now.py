@@ -95,7 +95,7 @@ def test_in_a_pause_no_waiting_query_tells_a_start(server, ann, root):
     root.post("/v1/controls", json={"change": "pause"}).raise_for_status()
     try:
         submitted(ann, long_query(1))
-        assert eventually(lambda: ann.get("/v1/now").json()["waiting"], 20)
+        wait_until(lambda: ann.get("/v1/now").json()["waiting"], 20)
         (waiting,) = ann.get("/v1/now").json()["waiting"]
         assert (waiting["starts_in_s"], waiting["eta_s"]) == (None, None)
     finally:
