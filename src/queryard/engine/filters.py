@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
+from functools import lru_cache
 
 from queryard.sql.statistics import ColumnStatistics, position
 
@@ -17,9 +18,12 @@ UNKNOWN = 0.2
 PATTERN = 0.08  # LIKE '%word%'
 PREFIX = 0.05
 LEAST = 1e-9
+# A text of more letters is not remembered.
+LONGEST = 1000
 
 _NAME = r'(\w+|"(?:[^"]|"")+")'
 _VALUE = r"('(?:[^']|'')*'(?:::[\w ]+)?|-?[\d.]+(?:e[-+]?\d+)?)"
+_WORD, _TEXT = re.compile(_NAME), re.compile(r"'(?:[^']|'')*'")
 _COMPARED = re.compile(rf"{_NAME} (<=|>=|<|>|=|!=) {_VALUE}", re.IGNORECASE)
 _AMONG = re.compile(rf"{_NAME} IN \((.*)\)", re.IGNORECASE | re.DOTALL)
 _PATTERNS = ("contains(", "regexp_matches(", "suffix(", "~~", "LIKE", "like_escape(")
@@ -60,11 +64,15 @@ def ranges(text: str, column: Lookup) -> dict[str, Range]:
     return found
 
 
-def words(text: str) -> Iterator[str]:
+def words(text: str) -> tuple[str, ...]:
     """Whatever may be the name of a column."""
-    without_texts = re.sub(r"'(?:[^']|'')*'", "", text)
-    for word in re.findall(_NAME, without_texts):
-        yield _name(word)
+    return _words(text) if len(text) <= LONGEST else _words.__wrapped__(text)
+
+
+@lru_cache(maxsize=2048)
+def _words(text: str) -> tuple[str, ...]:
+    """The same of a text that is not too long to be kept: one plan asks of it many times."""
+    return tuple(map(_name, _WORD.findall(_TEXT.sub("", text))))
 
 
 def _share(text: str, column: Lookup) -> float:
