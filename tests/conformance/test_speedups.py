@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from unittest.mock import patch
 
 from hypothesis import strategies as st
 
+from queryard.core import share_out
 from queryard.core.model import Divisible, Job, Node, Query
 from queryard.core.scheduler import Scheduler
 from queryard.core.speedup import PERFECT, Speedup
@@ -17,6 +19,7 @@ from queryard.workload.model import Arrival, JobTruth, Workload
 
 from . import workloads as some
 from .drawn import for_each
+from .slot_by_slot import SlotBySlot
 from .test_every_profile import EVERY, check_end, profile_of, watched_run
 
 
@@ -36,11 +39,13 @@ class Fitting(Scheduler):
 
 
 @st.composite
-def native(draw: st.DrawFn, curves: Sequence[Speedup]) -> Workload:
+def native(
+    draw: st.DrawFn, curves: Sequence[Speedup], widths: Sequence[int] = (1, 4, 4, 8)
+) -> Workload:
     """Queries as a session has them: one divisible job each, on one host."""
     arrivals = []
     for number in range(draw(st.integers(2, 9))):
-        job = Job("native", divisible=Divisible(draw(st.sampled_from((1, 4, 4, 8)))))
+        job = Job("native", divisible=Divisible(draw(st.sampled_from(widths))))
         query = Query(
             f"q{number}",
             (job,),
@@ -91,3 +96,23 @@ def test_with_perfect_curves_all_is_as_without(
 @for_each(EVERY, few=12, many=60, workload=native(some.CURVES), nodes=hosts())
 def test_with_any_curves_every_query_ends(name: str, workload: Workload, nodes: list[Node]) -> None:
     check_end(watched_run(profile_of(name), workload, nodes, Conditions(), 1.0, "oracle"))
+
+
+CLUSTERS = st.one_of(
+    hosts(),
+    st.sampled_from((16, 64)).map(lambda slots: [Node("large", slots, 200.0)]),
+    st.just([Node("a", 3, 100.0), Node("b", 4, 100.0), Node("c", 2, 150.0)]),
+)
+SOME_CURVES = [Speedup(serial, most) for serial in (0.01, 0.05, 0.2) for most in (6, 40)]
+
+
+@for_each(EVERY, few=6, many=60, workload=native(SOME_CURVES, (8, 64)), nodes=CLUSTERS)
+def test_slots_are_dealt_as_if_one_by_one(name: str, workload: Workload, nodes: list[Node]) -> None:
+    steps = []
+    for deal in (share_out.FittingDeal, SlotBySlot):
+        with patch.object(share_out, "FittingDeal", deal):
+            driver = build(workload, nodes, profile_of(name), seed=5)
+            driver.run(5_000.0)
+        assert driver.scheduler.journal is not None
+        steps.append(driver.scheduler.journal.steps)
+    assert steps[0] == steps[1]

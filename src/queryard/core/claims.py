@@ -14,7 +14,7 @@ same form (heSRPT; Berg, Vesilo, Harchol-Balter 2020).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heapreplace
 
 from .entities import Candidate, JobState
 
@@ -22,36 +22,55 @@ from .entities import Candidate, JobState
 ON_THEIR_WAY = 3
 
 
+# The negative worth of one more slot, the place, the candidate, the job of it that was given a slot
+# last, and the speed of the job with one more.
+Claim = tuple[float, int, Candidate, JobState, float]
+
+
 class Claims:
     """The candidates of one leaf in a deal; O(log slots) per slot."""
 
     def __init__(self, queries: int, line: Iterable[Candidate]) -> None:
-        self._queries = queries
         # Those without a slot yet, by place: all gain as much by their first, so the first is next.
         self._line = list(line)
         self._at = 0
-        # (the negative worth of one more slot, place, candidate).
-        self._more: list[tuple[float, int, Candidate]] = []
+        self._more: list[Claim] = []
+        # How many queries stand from the first place on.
+        self._from_first = max(queries, len(self._line)) + ON_THEIR_WAY
 
     def best(self) -> tuple[int, Candidate] | None:
         """The place and the candidate for which the next slot is worth most; None if none is left.
 
         It is taken out; `again` puts it back.
         """
-        waits = self._at < len(self._line)
-        if self._more and not (waits and -self._more[0][0] < self._from(self._at)):
-            _, place, candidate = heappop(self._more)
+        if self.first() is not None:
+            _, place, candidate, _, _ = heappop(self._more)
             return place, candidate
-        if not waits:
+        if self._at == len(self._line):
             return None
         self._at += 1
         return self._at - 1, self._line[self._at - 1]
 
+    def first(self) -> Claim | None:
+        """The claim of that candidate, if it was given a slot before."""
+        if not self._more:
+            return None
+        claim = self._more[0]
+        waits = self._at < len(self._line)
+        return None if waits and -claim[0] < self._from_first - self._at else claim
+
     def again(self, place: int, candidate: Candidate, job: JobState) -> None:
         """A candidate of which this job was given a slot claims another."""
-        gain = 1.0 if job.map is not None else job.speedup.gain(job.slots)
-        heappush(self._more, (-gain * self._from(place), place, candidate))
+        speed = job.speedup.speed(job.slots + 1)
+        gain = 1.0 if job.map is not None else speed - job.speedup.speed(job.slots)
+        worth = gain * (self._from_first - place)
+        heappush(self._more, (-worth, place, candidate, job, speed))
 
-    def _from(self, place: int) -> float:
-        """How many queries stand from a place on."""
-        return max(1, self._queries + ON_THEIR_WAY - place)
+    def drop_first(self) -> None:
+        heappop(self._more)
+
+    def raise_first(self, speed: float) -> None:
+        """The job of the first claim was given its slot; with another it would be so fast."""
+        _, place, candidate, job, before = self._more[0]
+        worth = (speed - before) * (self._from_first - place)
+        heapreplace(self._more, (-worth, place, candidate, job, speed))

@@ -9,9 +9,10 @@ import math
 
 from .changes import leases
 from .commands import Grant, Revoke
+from .deal import Shares
 from .entities import JobState
 from .kernel import Kernel
-from .share_out import Shares, excess_leases, fitting_shares, limited, rotate
+from .share_out import excess_leases, fitting_shares, limited, rotate
 
 
 class Dealing:

@@ -52,6 +52,26 @@ def serve(
     return False
 
 
+def is_next(leaf: Pool, lane: int) -> bool:
+    """Whether a slot that is offered while slots are dealt would come to this leaf, of all."""
+    if not leaf.ready[lane]:
+        return False
+    pool, parent = leaf, leaf.parent
+    while parent is not None:
+        if pool.used + 1 > pool.cap or parent.children.entries[0][1] != pool.index:
+            return False
+        pool, parent = parent, parent.parent
+    return pool.used + 1 <= pool.cap
+
+
+def is_alone(leaf: Pool) -> bool:
+    """Whether no candidate of another leaf could use a slot."""
+    parent = leaf.parent
+    while parent is not None and len(parent.children.entries) == 1:
+        parent = parent.parent
+    return parent is None
+
+
 def _serve_gated(
     tree: PoolTree, pool: Pool, lane: int, node: NodeState, attempt: Attempt, state: State
 ) -> bool:

@@ -39,7 +39,7 @@ class Speedup:
 
     def speed(self, slots: float) -> float:
         """Core-seconds of work per second on so many slots of speed 1."""
-        used = min(slots, self.most)
+        used = slots if slots < self.most else self.most
         if not self.serial or used <= 1:
             return float(used)
         return 1.0 / (self.serial + (1.0 - self.serial) / used)

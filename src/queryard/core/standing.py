@@ -83,12 +83,21 @@ class Standing:
 
     def refresh(self, job: JobState) -> None:
         """Bring the rankings up to date with what a job can use now."""
+        self._rank(job)
+        self._note(job)
+
+    def shift(self, job: JobState) -> None:
+        """The same after slots of the job have moved on trial: its work has not changed."""
+        self._rank(job)
+        if self._notes_jobs or self.tree.pools[job.query.pool].by_trial:
+            self._note(job)
+
+    def _rank(self, job: JobState) -> None:
         lanes = self.usable_lanes(job)
         if lanes != job.lanes:
             self._move(job, lanes)
         elif lanes and job.stays and self.state.apart:
             self.place(job)
-        self._note(job)
 
     def place(self, job: JobState) -> None:
         """A job is bound to a host, or is so no more: it stands among those of that host."""

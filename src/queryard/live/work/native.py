@@ -14,8 +14,8 @@ from typing import Any
 
 from queryard.backends.protocol import NATIVE_JOB, Leased, Usage
 from queryard.core.events import MemoryChanged
+from queryard.core.fitting import WORTH
 from queryard.core.model import Divisible, Job, Table
-from queryard.core.share_out import WORTH
 from queryard.core.speedup import Speedup
 from queryard.engine.errors import OutOfMemory
 from queryard.estimate.widths import NOTHING_SEEN, Idling

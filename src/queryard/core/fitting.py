@@ -1,0 +1,137 @@
+"""A deal among jobs with speed-up curves: in a leaf, a slot goes where it is worth most.
+
+The pool tree says which leaf has a slot, as without curves; `claims` say which candidate of it.
+"""
+
+from __future__ import annotations
+
+from heapq import merge
+from itertools import islice
+
+from .claims import Claims
+from .deal import Deal
+from .entities import NO_LIMIT, Candidate, JobState, NodeState
+from .filling import most_free
+from .kernel import Kernel
+from .pools import Pool
+from .serving import PASSING, is_alone, is_next
+
+# A slot that speeds a job up by less than this part of a slot is offered to all others first.
+WORTH = 0.1
+
+
+class FittingDeal(Deal):
+    """Each query is dealt as many slots as it can use well while others wait."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__(kernel)
+        # Which candidate is next changes from slot to slot.
+        self._front = None
+        # What candidates claim, by leaf, lane and host.
+        self._claims: dict[tuple[int, int, str, bool], Claims] = {}
+        # Jobs to which another slot is not worth much, with their claims.
+        self._worth = WORTH
+        self._sated: dict[int, JobState] = {}
+        self._waived: list[tuple[Claims, int, Candidate, JobState]] = []
+        # Whether a leaf may deal several slots at once.
+        self._in_a_row = self._has_one_node and self._tree.lanes == 1
+
+    def _deal(self) -> None:
+        if self._state.apart:
+            self._nodes.sort(key=most_free)  # as free slots will be filled
+        self._tree.fits = self._serve
+        self._offer_all()
+        if self._sated:
+            # Slots that are of little use to these are of none to others.
+            self._worth = 0.0
+            self._release()
+            self._offer_all()
+        self._tree.fits = None
+
+    def _release(self) -> None:
+        for job in self._sated.values():
+            job.fit = NO_LIMIT
+            self._standing.shift(job)
+        self._sated.clear()
+        for claims, place, candidate, job in self._waived:
+            claims.again(place, candidate, job)
+
+    def _is_enough(self, job: JobState) -> bool:
+        if not self._worth or job.speedup.gain(job.slots) >= self._worth:
+            return False
+        self._sate(job)
+        return True
+
+    def _sate(self, job: JobState) -> None:
+        job.fit = job.slots
+        self._sated[job.uid] = job
+
+    def _serve(self, leaf: Pool, lane: int, node: NodeState) -> bool:
+        """Give a slot to the candidate of a leaf to which it is worth most; and the next slots, as
+        long as the tree would lead to this leaf again.
+        """
+        claims = self._claims_of(leaf, lane, node)
+        gave = False
+        while True:
+            if self._in_a_row and self._widen(claims, leaf, node):
+                gave = True
+            elif (best := claims.best()) is None:
+                return gave
+            elif self._attempt(best[1], lane, node):
+                gave = True
+                job = self._dealt[-1][0]
+                if job.uid in self._sated:
+                    self._waived.append((claims, *best, job))
+                else:
+                    claims.again(*best, job)
+            else:
+                continue
+            if not (self._in_a_row and node.free and is_next(leaf, lane)):
+                return gave
+
+    def _widen(self, claims: Claims, leaf: Pool, node: NodeState) -> bool:
+        """Give slots to jobs that have some, while one of these is first; whether any was."""
+        most = node.free if is_alone(leaf) else 1
+        if self._filling.meters:
+            most = min(most, int(self._tree.room(leaf.index)))
+        slots = 0
+        while slots < most and (claim := claims.first()) is not None:
+            job, speed = claim[3:]
+            if not job.lanes or job.map is not None or len(job.query.runnable[0]) > 1:
+                break
+            slots += 1
+            job.slots += 1
+            job.query.slots += 1
+            self._dealt.append((job, node))
+            faster = job.speedup.speed(job.slots + 1)
+            if faster - speed < self._worth:
+                claims.drop_first()
+                self._sate(job)
+                self._waived.append((claims, claim[1], claim[2], job))
+                self._standing.shift(job)
+            else:
+                claims.raise_first(faster)
+                if job.slots >= job.width:
+                    self._standing.shift(job)
+        node.free -= slots
+        node.leased += slots
+        if self._filling.meters and slots:
+            self._tree.charge(leaf.index, slots)
+        return slots > 0
+
+    def _claims_of(self, leaf: Pool, lane: int, node: NodeState) -> Claims:
+        host = node.host if self._state.apart else ""
+        key = (leaf.index, lane, host, node.draining)
+        claims = self._claims.get(key)
+        if claims is None:
+            line = self._line(leaf, lane, node)
+            claims = self._claims[key] = Claims(max(leaf.queries, len(line)), line)
+        return claims
+
+    def _line(self, leaf: Pool, lane: int, node: NodeState) -> list[Candidate]:
+        """The candidates of a leaf in its order, as many as can matter."""
+        turns = leaf.free_for(node, lane, self._state)
+        if leaf.gates[lane].keys and not node.draining:
+            turns = merge(leaf.turns(leaf.gates[lane], self._state), turns)
+        most = self._state.total_slots + PASSING
+        return [leaf.members[uid] for _, uid in islice(turns, most)]
