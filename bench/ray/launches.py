@@ -28,7 +28,7 @@ import queryard.sql.planner
 from queryard.backends.ray import link as links
 from queryard.backends.ray import opening
 from queryard.backends.ray.messages import Made, StartTask
-from queryard.backends.ray.packing import packed_each, unpacked
+from queryard.backends.ray.packing import Parcel, packed_each, unpacked
 
 from .nodes import all_joined, nodes
 from .setting import SESSION, options, table
@@ -49,15 +49,16 @@ class Wire:
         links.packed_each = self._pack  # type: ignore[attr-defined]
         links.unpacked = self._unpack  # type: ignore[attr-defined]
 
-    def _pack(self, orders: Any) -> Any:
-        text, beside = packed_each(orders)
-        self.batches.append((sum(isinstance(order, StartTask) for order in orders), len(text)))
-        return text, beside
+    def _pack(self, orders: Any, head: Any) -> Parcel:
+        parcel = packed_each(orders, head)
+        tasks = sum(isinstance(order, StartTask) for order in orders)
+        self.batches.append((tasks, _size(parcel)))
+        return parcel
 
-    def _unpack(self, text: bytes, beside: Any) -> Any:
-        events = unpacked(text, beside)
-        self.events.append((sum(isinstance(each, Made) for each in events), len(text)))
-        return events
+    def _unpack(self, parcel: Parcel) -> Any:
+        number, events = unpacked(parcel)
+        self.events.append((sum(isinstance(each, Made) for each in events), _size(parcel)))
+        return number, events
 
     def clear(self) -> None:
         self.batches.clear()
@@ -69,6 +70,10 @@ class Wire:
 
     def bytes_per_task(self) -> float:
         return sum(size for _, size in (*self.batches, *self.events)) / max(1, self.tasks)
+
+
+def _size(parcel: Parcel) -> int:
+    return len(parcel) if isinstance(parcel, bytes) else len(parcel[0])
 
 
 def main(given: Sequence[str] | None = None) -> None:

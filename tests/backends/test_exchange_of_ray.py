@@ -332,10 +332,11 @@ def test_messages_carry_what_only_ray_can_carry_beside_their_bytes():
     ref = FakeRay().put("x")
     batch = pa.record_batch({"n": [1, 2]})
     told = [Shared(ref), Gone(("q/m",)), batch, ["long " * 500]]
-    text, beside = packed(told)
+    parcel = packed(told)
+    text, beside = parcel
     assert beside == [ref, batch]
     assert len(text) < 300
-    assert unpacked(text, beside) == told
+    assert unpacked(parcel) == told
 
 
 def test_whatever_ray_says_of_rows_the_task_that_asks_is_not_at_fault(monkeypatch):

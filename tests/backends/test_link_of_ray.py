@@ -14,7 +14,7 @@ from queryard.backends.ray import link as module
 from queryard.backends.ray.actor import NodeActor
 from queryard.backends.ray.link import Link
 from queryard.backends.ray.messages import Forget, RowsEnded, Unmet
-from queryard.backends.ray.packing import packed, packed_each, unpacked_each
+from queryard.backends.ray.packing import Parcel, packed, packed_each, unpacked_each
 from queryard.core.events import TaskFinished
 from queryard.core.model import Node
 
@@ -49,9 +49,8 @@ class Far:
 
     def _method(self, name: str) -> Any:
         def remote(*given: Any) -> Any:
-            _, text, beside = given[-3:]
-            orders = list(unpacked_each(text, beside)) if text else []
-            self.calls.put((name, orders))
+            _, orders = unpacked_each(*given)
+            self.calls.put((name, list(orders)))
             return self._execute if name == "execute" else self._answer
 
         method = types.SimpleNamespace(remote=remote)
@@ -61,12 +60,12 @@ class Far:
     def _execute(self) -> None:
         assert self.executes.wait(PATIENCE_S)
 
-    def _answer(self) -> list[Any]:
+    def _answer(self) -> Parcel:
         events = self.events.get(timeout=PATIENCE_S)
         self._told += 1
         if not events:
             raise _Died("the test is over")
-        return [self._told, *packed(events)]
+        return packed((self._told, events))
 
     def next_call(self) -> tuple[str, list[Any]]:
         return self.calls.get(timeout=PATIENCE_S)
@@ -143,12 +142,12 @@ def test_a_node_carries_out_batches_in_the_order_of_their_numbers(monkeypatch):
     node = object.__new__(NodeActor)
     node._executing, node._last = threading.Condition(), 0
     node._outbox = types.SimpleNamespace(take=lambda known, wait_s: [known + 1])  # type: ignore[assignment]
-    second = threading.Thread(target=node.execute, args=(2, *packed_each([Forget("b")])))
+    second = threading.Thread(target=node.execute, args=(packed_each([Forget("b")], 2),))
     second.start()
     second.join(0.05)
     assert done == []
-    assert node.events(0, 0.0, 1, *packed_each([Forget("a")])) == [1]
+    assert node.events(packed_each([Forget("a")], (0, 0.0, 1))) == [1]
     second.join(PATIENCE_S)
-    assert node.events(1, 0.0, 1, *packed_each([Forget("a")])) == [2]
-    assert node.events(2, 0.0, 0, b"", ()) == [3]
+    assert node.events(packed_each([Forget("a")], (1, 0.0, 1))) == [2]
+    assert node.events(packed_each([], (2, 0.0, 0))) == [3]
     assert done == ["a", "b"]

@@ -27,11 +27,6 @@ from queryard.engine.staged.task import Input, Output, TaskOutcome, TaskSpec
 LONG_S = 30.0
 
 
-def events_of(answer):
-    number, text, beside = answer
-    return number, unpacked(text, beside)
-
-
 def end_of(launch):
     return TaskFinished(0.0, launch, "n", 10.0)
 
@@ -50,7 +45,7 @@ def test_what_a_task_has_made_is_told_with_its_end():
     assert not told
     outbox.put(end_of(1))
     waiting.join(LONG_S)
-    number, events = events_of(told[0])
+    number, events = unpacked(told[0])
     assert number == 1
     assert [type(each).__name__ for each in events] == ["Made", "QueryUsed", "TaskFinished"]
 
@@ -59,10 +54,10 @@ def test_events_that_come_soon_after_others_are_told_together(monkeypatch):
     monkeypatch.setattr(module, "SPACE_S", 0.2)
     outbox = Outbox()
     outbox.put(end_of(1))
-    assert events_of(outbox.take(0, LONG_S)) == (1, [end_of(1)])
+    assert unpacked(outbox.take(0, LONG_S)) == (1, [end_of(1)])
     outbox.put(end_of(2))
     threading.Timer(0.01, lambda: outbox.put(end_of(3))).start()
-    assert events_of(outbox.take(1, LONG_S)) == (2, [end_of(2), end_of(3)])
+    assert unpacked(outbox.take(1, LONG_S)) == (2, [end_of(2), end_of(3)])
 
 
 def test_an_answer_that_was_lost_on_its_way_is_given_again():
@@ -71,8 +66,8 @@ def test_an_answer_that_was_lost_on_its_way_is_given_again():
     first = outbox.take(0, LONG_S)
     outbox.put(end_of(2))
     assert outbox.take(0, LONG_S) == first
-    assert events_of(outbox.take(1, LONG_S)) == (2, [end_of(2)])
-    assert events_of(outbox.take(2, 0.0)) == (3, [])
+    assert unpacked(outbox.take(1, LONG_S)) == (2, [end_of(2)])
+    assert unpacked(outbox.take(2, 0.0)) == (3, [])
 
 
 class OfThisProcess(Exception):
@@ -84,24 +79,25 @@ class OfThisProcess(Exception):
 
 def test_an_order_that_cannot_travel_keeps_back_no_other():
     orders = [Forget("q1"), Open("q2", lambda: 1), Forget("q3")]
-    first, bad, last = unpacked_each(*packed_each(orders))
+    _, (first, bad, last) = unpacked_each(packed_each(orders))
     assert (first, last) == (orders[0], orders[2])
     assert "a value of type Open cannot be sent" in bad.why
 
 
 def test_an_order_that_cannot_be_read_keeps_back_no_other():
     orders = [Forget("q1"), Open("q2", OfThisProcess(1, 2)), Forget("q3")]
-    first, bad, last = unpacked_each(*packed_each(orders))
+    _, (first, bad, last) = unpacked_each(packed_each(orders))
     assert (first, last) == (orders[0], orders[2])
     assert "cannot be read: TypeError" in bad.why
 
 
 @pytest.mark.parametrize("statement", [lambda: 1, OfThisProcess(1, 2)])
 def test_of_a_statement_that_cannot_travel_the_rest_of_its_order_arrives(statement):
-    (order,) = unpacked_each(*packed_each([Lease("q", 2, statement)]))
+    _, (order,) = unpacked_each(packed_each([Lease("q", 2, statement)]))
     assert (order.query, order.width) == ("q", 2)
     assert "cannot be" in order.statement.why
-    assert list(unpacked_each(*packed_each([Lease("q", 2, "x")]))) == [Lease("q", 2, "x")]
+    _, (order,) = unpacked_each(packed_each([Lease("q", 2, "x")]))
+    assert order == Lease("q", 2, "x")
 
 
 def test_errors_travel_whatever_they_are():
@@ -131,9 +127,9 @@ def test_a_task_weighs_less_than_a_kilobyte(maps):
         1e9,
     )
     order = StartTask(Launch(123, "88b0d2aa-2", (TaskId("q-17/j3", "reduce", 3),)), spec)
-    text, beside = packed([order])
-    assert unpacked(text, beside) == [order]
-    assert len(text) < 1024
+    parcel = packed([order])
+    assert unpacked(parcel) == [order]
+    assert len(parcel) < 1024
 
 
 def test_what_tasks_read_and_have_made_is_the_same_after_its_way():
@@ -144,4 +140,4 @@ def test_what_tasks_read_and_have_made_is_the_same_after_its_way():
         Build("j", "a, b", pieces, ("q/k",)),
         TaskOutcome(7, pieces, 3, 30.0, 0.5, 0.1, 0.2),
     ]
-    assert unpacked(*packed(told)) == told
+    assert unpacked(packed(told)) == told

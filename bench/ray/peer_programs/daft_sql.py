@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 # Before Ray is imported: it would listen on all interfaces.
@@ -20,6 +21,9 @@ from ray.cluster_utils import Cluster
 
 def main() -> None:
     asked = order()
+    # Ray notes the address of the newest cluster there, for all programs to find.
+    os.environ["RAY_TMPDIR"] = asked["local"]
+    Path(asked["local"], "ray").mkdir()
     store = {"object_store_memory": 512 << 20}
     head = {"num_cpus": 0, "include_dashboard": False, "temp_dir": asked["local"], **store}
     # Else Ray runs Daft at a low priority, which it does not do with Queryard here.

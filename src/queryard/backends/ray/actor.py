@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from queryard.backends.local import LocalBackend
@@ -44,7 +44,7 @@ from .messages import (
     Wanted,
 )
 from .node_tasks import NodeTasks
-from .packing import Unreadable, as_carried, packed, unpacked_each
+from .packing import Parcel, Unreadable, as_carried, packed, unpacked_each
 from .rows_out import RowsOut
 from .workplace import OpenWorkplace
 
@@ -65,7 +65,8 @@ class Outbox:
         self._changed = threading.Condition()
         self._events: list[NodeEvent] = []
         self._told_s = 0.0
-        self._sent: list[Any] = [0, *packed([])]
+        self._last = 0
+        self._sent = packed((0, []))
 
     def put(self, event: NodeEvent) -> None:
         with self._changed:
@@ -73,10 +74,10 @@ class Outbox:
             if not isinstance(event, FOLLOWED):
                 self._changed.notify_all()
 
-    def take(self, known: int, wait_s: float) -> list[Any]:
-        """The batch behind the batch `known`: the last one again if that was not it."""
+    def take(self, known: int, wait_s: float) -> Parcel:
+        """A number, and the batch behind the batch `known`: the last again if that was not it."""
         with self._changed:
-            if known < self._sent[0]:
+            if known < self._last:
                 return self._sent
             self._changed.wait_for(self._is_full, wait_s)
         # Where much happens, it is told together.
@@ -89,7 +90,8 @@ class Outbox:
                 end += 1
             taken, self._events = self._events[:end], self._events[end:]
             self._told_s = time.monotonic()
-            self._sent = [known + 1, *packed(taken)]
+            self._last = known + 1
+            self._sent = packed((self._last, taken))
             return self._sent
 
     def _is_full(self) -> bool:
@@ -125,13 +127,17 @@ class NodeActor:
         """What the driver compares before it lets the node join."""
         return self._workplace.facts()
 
-    def execute(self, number: int, text: bytes, beside: Sequence[Any]) -> None:
-        """Carry out orders; a batch that came before is left alone."""
+    def execute(self, parcel: Parcel) -> None:
+        """Carry out a batch of orders, of which the number is the head."""
+        self._execute(*unpacked_each(parcel))
+
+    def _execute(self, number: int, orders: Iterable[Any]) -> None:
+        """A batch that came before is left alone."""
         with self._executing:
             self._executing.wait_for(lambda: number <= self._last + 1)
             if number <= self._last:
                 return
-            for order in unpacked_each(text, beside):
+            for order in orders:
                 try:
                     if isinstance(order, Unreadable):
                         raise QueryardError(order.why)
@@ -141,15 +147,15 @@ class NodeActor:
             self._last = number
             self._executing.notify_all()
 
-    def events(
-        self, known: int, wait_s: float, number: int, text: bytes, beside: Sequence[Any]
-    ) -> list[Any]:
-        """A number, and what has happened since the batch `known`; waits for so long.
+    def events(self, parcel: Parcel) -> Parcel:
+        """What has happened since a batch of events that is known.
 
-        With the question come orders, as to `execute`.
+        The head is the number of that batch, how long to wait, and the number of the batch of
+        orders that comes with the question, 0 if none does.
         """
+        (known, wait_s, number), orders = unpacked_each(parcel)
         if number:
-            self.execute(number, text, beside)
+            self._execute(number, orders)
         return self._outbox.take(known, wait_s)
 
     def rows(self, query: str, wanted: tuple[Wanted, ...]) -> Any:

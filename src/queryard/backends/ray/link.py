@@ -48,11 +48,10 @@ Gone = Callable[["Link", str], None]
 
 
 class Batch(NamedTuple):
-    """Orders as they travel; the number 0 stands for none."""
+    """Orders that travel together; the number 0 stands for none."""
 
     number: int = 0
-    text: bytes = b""
-    beside: Sequence[Any] = ()
+    orders: Sequence[Order] = ()
 
 
 class Link:
@@ -140,7 +139,9 @@ class Link:
     def _send_all(self) -> None:
         while (batch := self._batch_to_send()) is not None:
             # A batch is sent again until it is answered: the node takes it once.
-            if not self._call(partial(self._execute.remote, *batch)):
+            parcel = packed_each(batch.orders, batch.number)
+            del batch
+            if not self._call(partial(self._execute.remote, parcel)):
                 return
 
     def _batch_to_send(self) -> Batch | None:
@@ -150,29 +151,25 @@ class Link:
             while not self._closed:
                 if self._orders and not self._asks_soon and not self.is_suspect:
                     self._is_sending = True
-                    number, orders = self._taken()
-                    break
+                    return self._taken()
                 self._to_send.wait(AGAIN_S if self._orders else None)
-            else:
-                return None
-        return Batch(number, *packed_each(orders))
+        return None
 
-    def _taken(self) -> tuple[int, list[Order]]:
-        """All orders, and the number of their batch; under the lock."""
+    def _taken(self) -> Batch:
+        """All orders; under the lock."""
         orders, self._orders = self._orders, []
         self._batches += 1
-        return self._batches, orders
+        return Batch(self._batches, orders)
 
     def _hear_all(self) -> None:
-        known = 0
-        batch = Batch()
         answer: list[Any] = []
-        while self._call(partial(self._events.remote, known, POLL_S, *batch), answer):
+        question = packed_each((), (0, POLL_S, 0))
+        while self._call(partial(self._events.remote, question), answer):
             self._heard_s = time.monotonic()
-            known, text, beside = answer.pop()
-            events = unpacked(text, beside)
+            known, events = unpacked(answer.pop())
             batch = self._heard(events) if events else Batch()
-            del events, beside
+            question = packed_each(batch.orders, (known, POLL_S, batch.number))
+            del events, batch
 
     def _heard(self, events: Sequence[NodeEvent]) -> Batch:
         """Tell events, and wait a moment for the orders that follow from them."""
@@ -190,8 +187,7 @@ class Link:
                 # Events must not wait for orders that take longer, nor for those under way.
                 self._to_send.notify()
                 return Batch()
-            number, orders = self._taken()
-        return Batch(number, *packed_each(orders))
+            return self._taken()
 
     def _call(self, call: Callable[[], Any], answer: list[Any] | None = None) -> bool:
         """Call the node until it has answered; False if it is lost, or all is over."""

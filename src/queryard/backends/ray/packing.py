@@ -29,6 +29,9 @@ from .messages import Lease
 PLAIN_BYTES = 600
 _PLAIN, _COMPRESSED = b"p", b"z"
 
+Parcel = bytes | tuple[bytes, list[Any]]
+"""A message as it travels: bytes, which cost Ray least, and what is beside them if something is."""
+
 _found = threading.local()
 _table: dict[type, Any] = dict(copyreg.dispatch_table)
 
@@ -39,20 +42,20 @@ def carry_beside(*kinds: type) -> None:
         _table[kind] = _put_beside
 
 
-def packed(message: object) -> tuple[bytes, list[Any]]:
-    """A message as it travels: bytes, and what is beside them.
+def packed(message: object) -> Parcel:
+    """A message as it travels.
 
-    >>> text, beside = packed(["a", pa.record_batch({"n": [1, 2]})])
-    >>> len(beside), unpacked(text, beside)[1].num_rows
+    >>> parcel = packed(["a", pa.record_batch({"n": [1, 2]})])
+    >>> len(parcel[1]), unpacked(parcel)[1].num_rows
     (1, 2)
     """
     beside: list[Any] = []
-    return _short(_pickled(message, beside)), beside
+    return _parcel(_pickled(message, beside), beside)
 
 
-def unpacked(text: bytes, beside: Sequence[Any]) -> Any:
-    _found.beside = beside
-    return pickle.loads(_long(text))
+def unpacked(parcel: Parcel) -> Any:
+    text, _found.beside = _opened(parcel)
+    return pickle.loads(text)
 
 
 class Unreadable(NamedTuple):
@@ -61,22 +64,31 @@ class Unreadable(NamedTuple):
     why: str
 
 
-def packed_each(messages: Iterable[object]) -> tuple[bytes, list[Any]]:
+def packed_each(messages: Iterable[object], head: object = None) -> Parcel:
     """Messages as they travel together; one that cannot travel does not keep back the others.
 
-    >>> text, beside = packed_each([1, lambda: 2, "c"])
-    >>> [type(each).__name__ for each in unpacked_each(text, beside)]
-    ['int', 'Unreadable', 'str']
+    `head` goes with them, and is plain.
+
+    >>> head, messages = unpacked_each(packed_each([1, lambda: 2, "c"], head=7))
+    >>> head, [type(each).__name__ for each in messages]
+    (7, ['int', 'Unreadable', 'str'])
     """
     beside: list[Any] = []
     each_text = [_pickled_or_why(message, beside) for message in messages]
-    return _short(pickle.dumps(each_text, protocol=5)), beside
+    return _parcel(pickle.dumps((head, each_text), protocol=5), beside)
 
 
-def unpacked_each(text: bytes, beside: Sequence[Any]) -> Iterator[Any]:
-    for each_text in pickle.loads(_long(text)):
-        _found.beside = beside
-        yield _read_or_why(each_text)
+def unpacked_each(parcel: Parcel) -> tuple[Any, Iterator[Any]]:
+    """The head, and the messages; each is read when it is its turn."""
+    text, beside = _opened(parcel)
+    head, each_text = pickle.loads(text)
+
+    def messages() -> Iterator[Any]:
+        for each in each_text:
+            _found.beside = beside
+            yield _read_or_why(each)
+
+    return head, messages()
 
 
 def as_carried(error: BaseException) -> BaseException:
@@ -114,12 +126,15 @@ def _pickled(message: object, beside: list[Any]) -> bytes:
     return text.getvalue()
 
 
-def _short(plain: bytes) -> bytes:
-    return _COMPRESSED + zlib.compress(plain, 1) if len(plain) > PLAIN_BYTES else _PLAIN + plain
+def _parcel(plain: bytes, beside: list[Any]) -> Parcel:
+    is_long = len(plain) > PLAIN_BYTES
+    text = _COMPRESSED + zlib.compress(plain, 1) if is_long else _PLAIN + plain
+    return (text, beside) if beside else text
 
 
-def _long(text: bytes) -> bytes:
-    return zlib.decompress(text[1:]) if text[:1] == _COMPRESSED else text[1:]
+def _opened(parcel: Parcel) -> tuple[bytes, Sequence[Any]]:
+    text, beside = (parcel, ()) if isinstance(parcel, bytes) else parcel
+    return zlib.decompress(text[1:]) if text[:1] == _COMPRESSED else text[1:], beside
 
 
 def _put_beside(value: Any) -> tuple[Any, ...]:
