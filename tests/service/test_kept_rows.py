@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from queryard.results.errors import QueryFailed
 from queryard.results.streams import ResultStream
+from queryard.service import kept_rows
 from queryard.service.kept_rows import KeptRows
 from queryard.service.problems import RowsGone
 
@@ -175,3 +177,40 @@ def test_calls_come_once_there_is_more():
     output.when_more(lambda: heard.append("end"))
     output.finish()
     assert heard[-1] == "end"
+
+
+def test_rows_and_the_end_that_come_soon_are_read_together(tmp_path, monkeypatch):
+    monkeypatch.setattr(kept_rows, "TOGETHER_S", 60.0)
+    output = ResultStream()
+    rows = KeptRows(output, Room(tmp_path, 10**9, 10**9))
+    output.start(batch(0, 0).schema, ("BIGINT",))
+    output.put(batch(0, 3))
+    gathers = threading.Event()
+    plain = output.gather
+
+    def gather(*given):
+        gathers.set()
+        return plain(*given)
+
+    monkeypatch.setattr(output, "gather", gather)
+
+    def end() -> None:
+        assert gathers.wait(20)
+        output.put(batch(3, 2))
+        output.finish()
+
+    ending = threading.Thread(target=end)
+    ending.start()
+    piece = rows.read_together(0, 1000, 1 << 20)
+    ending.join()
+    assert (values(piece.batches), piece.ended) == ([0, 1, 2, 3, 4], True)
+
+
+def test_rows_that_are_many_do_not_wait_for_further_ones(tmp_path, monkeypatch):
+    monkeypatch.setattr(kept_rows, "TOGETHER_S", 600.0)
+    output = ResultStream()
+    rows = KeptRows(output, Room(tmp_path, 10**9, 10**9))
+    output.start(batch(0, 0).schema, ("BIGINT",))
+    output.put(batch(0, 3))
+    piece = rows.read_together(0, 3, 1 << 20)
+    assert (values(piece.batches), piece.ended) == ([0, 1, 2], False)

@@ -26,6 +26,8 @@ from .problems import RowsGone
 FILE_BYTES = 64 << 20
 # A reader is given about this much at a time.
 PIECE_BYTES = 4 << 20
+# How long the first rows wait for those that come with them.
+TOGETHER_S = 0.005
 # So much of what was sent last is kept: a connection that is cut may not have delivered it.
 BACK_BYTES = 4 * PIECE_BYTES
 
@@ -165,6 +167,15 @@ class KeptRows:
                 size += max(1, batch.nbytes)
                 position += batch.num_rows
             return Piece(found, position, self._complete and position >= self._end)
+
+    def read_together(self, position: int, rows: int, most_bytes: int) -> Piece:
+        """The same with rows that come within a few milliseconds, unless there are enough.
+
+        Few rows come one after another with the columns and the end; a reader that takes them
+        together changes threads once, not for each of them.
+        """
+        self._output.gather(rows, most_bytes, TOGETHER_S)
+        return self.read(position, most_bytes)
 
     def _take(self, position: int) -> bool:
         """Take a further batch from the query, if there is one now; the lock is held."""

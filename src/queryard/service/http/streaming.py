@@ -26,7 +26,7 @@ from .guard import CutOff, Receive, Scope, Send
 
 T = TypeVar("T")
 # Small first pieces, so that the first row is not late; then larger ones.
-FIRST_BYTES = 256 << 10
+FIRST_ROWS, FIRST_BYTES = 1000, 256 << 10
 PIECE_BYTES = 4 << 20
 # How often it is asked whether the token of a reader that waits for rows still counts.
 LOOK_S = 5.0
@@ -76,7 +76,7 @@ class RowStream(Response):
 
     async def _send(self, send: Send, gone: asyncio.Future[None]) -> None:
         # An error of the query that is known already is told as a problem, not as a broken answer.
-        content, piece = await self._next(self._start, FIRST_BYTES)
+        content, piece = await self._context.run(self._first)
         kind = MEDIA[self._form] + ("; charset=utf-8" if self._form == "csv" else "")
         headers = {**self._more, "Content-Type": kind, "Queryard-Query": self._result.id}
         await send(
@@ -133,11 +133,17 @@ class RowStream(Response):
     async def _next(self, position: int, most_bytes: int) -> tuple[Any, Piece]:
         return await self._context.run(self._made, position, most_bytes)
 
+    def _first(self) -> tuple[Any, Piece]:
+        rows = self._result.rows
+        return self._encoded(self._start, rows.read_together(self._start, FIRST_ROWS, FIRST_BYTES))
+
     def _made(self, position: int, most_bytes: int) -> tuple[Any, Piece]:
+        return self._encoded(position, self._result.rows.read(position, most_bytes))
+
+    def _encoded(self, position: int, piece: Piece) -> tuple[Any, Piece]:
         # A token may be revoked while rows are on their way, be their query over or not.
         if not self._context.yard.tokens.holds(self._principal):
             raise Unauthorized("the token was revoked or changed; no further rows are sent")
-        piece = self._result.rows.read(position, most_bytes)
         if self._until is not None and piece.next > self._until:
             piece = _cut(piece, position, self._until)
         return self._encoder.piece(piece.batches) if piece.batches else b"", piece
