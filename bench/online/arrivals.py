@@ -10,6 +10,9 @@ mean exact time if that is less: on a smaller scale an epoch is as long a part o
 
 From the same runs comes how far the scheduler's measure of progress is from the true error, and how
 far forecasts of it miss one and five parts ahead (`bench.online.progress`).
+
+On SF 1 nearly all queries end within the second for which fair sharing leaves slots to the queries
+that hold them: it serves queries one after the other there, which is good for late answers.
 """
 
 from __future__ import annotations
@@ -136,13 +139,16 @@ def reported(history: Path) -> dict[str, list[AnswerReported]]:
 def matched(reports: Sequence[AnswerReported], answers: Sequence[Told]) -> list[Report]:
     """What was reported of each part, with the true errors of the answers that were given.
 
-    >>> reports = [AnswerReported(0.0, "q/j", 3, 0.1, 1.0, None, (1.0, 0.5))]
-    >>> matched(reports, [Told(1.0, 0.2, 1.0)])[1:]
-    [Report(part=2, change=0.5, error=None), Report(part=3, change=0.1, error=0.2)]
+    >>> reports = [AnswerReported(0.0, "q/j", 3, 0.1, 1.0, None, (1.0, 0.5), 0.3)]
+    >>> for report in matched(reports, [Told(1.0, 0.2, 1.0)])[1:]:
+    ...     print(report)
+    Report(part=2, change=0.5, error=None, left=None)
+    Report(part=3, change=0.1, error=0.2, left=0.3)
     """
     changes = [change for report in reports for change in (*report.before, report.change)]
     errors = {round(answer.fraction * len(changes)): answer.error for answer in answers}
-    return [Report(n, change, errors.get(n)) for n, change in enumerate(changes, 1)]
+    left = {report.batch: report.left for report in reports}
+    return [Report(n, change, errors.get(n), left.get(n)) for n, change in enumerate(changes, 1)]
 
 
 def bench(folder: Path, seeds: int, gaps: Sequence[float], slots: int) -> None:
@@ -199,10 +205,16 @@ def bench(folder: Path, seeds: int, gaps: Sequence[float], slots: int) -> None:
     measured = [("progress beside the true error", misses.metric)]
     measured += [(f"progress foretold {n} ahead", misses.ahead[n]) for n in AHEAD]
     for (what, values), printed in zip(measured, PRINTED, strict=True):
-        mean = 100 * statistics.fmean(values) if values else math.nan
-        console.print(
-            f"{what}: off by {mean:.1f} % in the mean of {len(values)} (paper: {printed:g})"
-        )
+        console.print(f"{what}: {_mean_off(values)} (paper: {printed:g})")
+    console.print(f"expected error left beside the true error: {_mean_off(misses.left)}")
+    console.print(
+        f"expected error left foretold for the next answer: {_mean_off(misses.next_left)}"
+    )
+
+
+def _mean_off(values: Sequence[float]) -> str:
+    mean = 100 * statistics.fmean(values) if values else math.nan
+    return f"off by {mean:.1f} % in the mean of {len(values)}"
 
 
 def _crossing(runs: Mapping[str, list[list[Told]]]) -> float:

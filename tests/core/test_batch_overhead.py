@@ -36,13 +36,14 @@ def test_an_answer_knows_how_long_how_many_slots_were_held():
 def test_batches_that_were_read_together_divide_the_time_and_have_changes_of_their_own():
     hand = Hand("fifo", "1x4")
     hand.submit("q", divisible("d", 4, 9), kind="online")
-    hand.wait(6.0).do(ev.AnswerReported(hand.now, "q/d", 3, 0.1, 8.0, 0.5, (1.0, 0.2)))
+    hand.wait(6.0).do(ev.AnswerReported(hand.now, "q/d", 3, 0.1, 8.0, 0.5, (1.0, 0.2), 0.6))
     hand.wait(4.0).do(ev.AnswerReported(hand.now, "q/d", 5, 0.05, 8.0, 0.3, (0.4,)))
     told = hand.state.jobs["q/d"].answers
     assert [each.batch for each in told] == [1, 2, 3, 4, 5]
     assert [each.progress for each in told] == pytest.approx([1.0, 0.5, 0.25, 1.0, 0.125])
     assert [(each.wall_s, each.slots) for each in told] == [(2.0, 4.0)] * 5
     assert [each.error for each in told] == [None, None, 0.5, None, 0.3]
+    assert [each.left for each in told] == [None, None, 0.6, None, None]
     with pytest.raises(InvalidEvent):
         hand.do(ev.AnswerReported(hand.now, "q/d", 2, 0.1, 8.0, None, (0.1, 0.1)))
 

@@ -83,6 +83,10 @@ WRONG: dict[str, tuple[ev.Event, str]] = {
     "more than all is done": (ev.Progressed(NOW, "leased/work", 1.01), "between 0 and 1"),
     "less than nothing is done": (ev.Progressed(NOW, "leased/work", -0.01), "between 0 and 1"),
     "done is not a number": (ev.Progressed(NOW, "leased/work", math.nan), "between 0 and 1"),
+    "more than the first error is left": (
+        ev.AnswerReported(NOW, "leased/work", 1, 0.1, 1.0, left=1.1),
+        "left must lie between 0 and 1",
+    ),
     "an endless estimate": (ev.EstimateChanged(NOW, "tasks/j", math.inf), "finite number"),
     "an estimate below 0": (ev.EstimateChanged(NOW, "tasks/j", reduce_s=-1.0), "finite number"),
     "an estimate that is no number": (

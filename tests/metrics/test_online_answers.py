@@ -43,6 +43,16 @@ def test_a_reported_error_counts_relative_to_the_first() -> None:
     assert time_to_reduction(run, 1.0) == {"q": 7}
 
 
+def test_what_the_engine_expects_to_be_left_counts_before_its_errors() -> None:
+    steps = answers("q/w", (3, 9, 8.0), (4, 1, 4.0))
+    told = [
+        Step(step.time_s, (step.events[0]._replace(left=left),), ())
+        for step, left in zip(steps, (1.0, 0.2), strict=True)
+    ]
+    assert error_left(run_of(online("q"), *told).answers) == [1.0, 0.2]
+    assert error_left(run_of(online("q"), steps[0], told[1]).answers) == [1.0, 0.5]
+
+
 def test_without_a_reported_error_the_change_of_the_answer_stands_for_it() -> None:
     run = run_of(
         online("q"), *answers("q/w", (3, 9, None), (4, 2, None), (5, 4, 0.1), (6, 1, None))

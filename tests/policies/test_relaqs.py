@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import math
 from collections import defaultdict
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from queryard.core.commands import Grant, Revoke
 from queryard.core.entities import Answer, JobState, QueryState
 from queryard.core.model import Divisible, Job, Node, Phase, Query
 from queryard.core.state import State
+from queryard.estimate.progress import Curve
 from queryard.policies import compose, resolve_profile
 from queryard.policies.orders import progress_shares
 from queryard.policies.orders.progress import Progress
@@ -136,12 +138,26 @@ def test_the_forecast_is_fitted_from_the_second_batch_on():
     assert forecast_of(online_job([])) is None
     first = forecast_of(online_job([(1.0, 4.0)]))
     assert first is not None
+    assert isinstance(first.curve, Curve)
     assert (first.curve.a, first.curve.b, first.done) == (1.0, 0.0, 1)
     # P_1 = P_2 = 1 would be a flat line; from the second on it is 4 / i².
     later = forecast_of(online_job([(1.0, 4.0), (1.0, 4.0), (4 / 9, 4.0)]))
     assert later is not None
+    assert isinstance(later.curve, Curve)
     assert (later.curve.power, later.curve.a, later.curve.b) == pytest.approx((2, 0.25, 0.0))
     assert later.error_at(4, 2.0) == pytest.approx(4 / 25)  # two batches on: the fifth
+
+
+def test_what_is_left_of_the_error_is_foretold_where_the_engine_tells_it():
+    job = online_job([(1.0, 4.0), (0.5, 4.0), (0.3, 4.0), (0.1, 4.0)])
+    job.answers[1] = replace(job.answers[1], left=0.6)
+    known = forecast_of(job)
+    assert known is not None
+    # As of a random sample: 0.6 after two of ten batches, by what is not read and what is.
+    assert known.curve(2) == pytest.approx(0.6)
+    assert known.curve(5) == pytest.approx(0.6 * math.sqrt(0.5 / 5 / (0.8 / 2)))
+    assert known.error_at(8, 1.0) == pytest.approx(known.curve(6)), "two batches on from the fourth"
+    assert known.curve(10) == 0.0
 
 
 def test_the_forecast_of_a_nested_query_grows():

@@ -86,8 +86,9 @@ class NodeState:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an online job reported after a mini-batch, normalised as ReLAQS asks.
+    """What an online job reported after a mini-batch, `progress` normalised as ReLAQS asks.
 
+    `left` is the share of the first answer's error that is expected to be left, where it is known.
     Since the answer before it the job has held slots for `wall_s`, `slots` of them on average.
     """
 
@@ -98,6 +99,7 @@ class Answer:
     error: float | None = None
     wall_s: float = 0.0
     slots: float = 0.0
+    left: float | None = None
 
 
 class JobState:

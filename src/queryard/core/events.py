@@ -90,7 +90,8 @@ class AnswerReported(NamedTuple):
 
     `change` is the magnitude by which the answer moved, `core_s` the work the batch took,
     `error` the width of its confidence interval where the engine gives one. Batches may be read
-    together: then `before` has the changes of those before it, and each took `core_s`.
+    together: then `before` has the changes of those before it, and each took `core_s`. `left` is
+    the share of the first answer's error that is expected to be left, where the engine can say.
     """
 
     time_s: float
@@ -100,6 +101,7 @@ class AnswerReported(NamedTuple):
     core_s: float
     error: float | None = None
     before: tuple[float, ...] = ()
+    left: float | None = None
 
 
 class WidthChanged(NamedTuple):

@@ -23,9 +23,9 @@ from .statement import Lease
 Step = Callable[[int], float | None]
 """One step, counted from 1: how far the result moved, at least 0; None once it is done."""
 
-Reports = Callable[[int, Sequence[float], float, float | None], None]
+Reports = Callable[[int, Sequence[float], float, float | None, float | None], None]
 """Told after some steps or parts: the number of the last, how far the result moved with each, the
-core-seconds of each, the relative error."""
+core-seconds of each, the relative error, the share of the first answer's error that is left."""
 
 SCHEMA = pa.schema([("steps", pa.int64()), ("change", pa.float64())])
 TYPES = ("BIGINT", "DOUBLE")
@@ -105,7 +105,7 @@ class ProgramRun:
             self._change = float(change)
             if self._report is not None:
                 core_s = time.thread_time() - began_s
-                self._report(self._done, [self._change], core_s, None)
+                self._report(self._done, [self._change], core_s, None, None)
         if change is None or self._done == self._program.steps:
             self._end(None)
 

@@ -3,7 +3,8 @@
 The progress P(i) of batch i is the magnitude by which the answer moved, over the largest such
 move; it stands for the error, lower being further along. ReLAQS §4.4 fits 1 / (A·i² + B).
 Its derivation drops the noise of the batches, with which P falls as 1 / i, so both curves are
-fitted and the one with the smaller residual is used.
+fitted and the one with the smaller residual is used. Where the engine knows what is left of the
+error, that is better than P, and a random sample's own curve goes through it.
 """
 
 from __future__ import annotations
@@ -141,6 +142,29 @@ def _descend(xs: Sequence[float], ps: Sequence[float], a: float, b: float) -> tu
 
 
 @dataclass(frozen=True, slots=True)
+class SampleCurve:
+    """P(i) = c·√((1 - i/n) / i): how the error of a random sample falls, to 0 with all n batches.
+
+    >>> curve = SampleCurve.through(20, 0.2, 100)
+    >>> [round(curve(batch), 3) for batch in (1, 20, 50, 100)]
+    [0.995, 0.2, 0.1, 0.0]
+    """
+
+    scale: float
+    batches: int
+
+    @classmethod
+    def through(cls, batch: int, value: float, batches: int) -> SampleCurve:
+        """The curve that has a value after a batch."""
+        one = cls(1.0, batches)(batch)
+        return cls(value / one if one > 0 else 0.0, batches)
+
+    def __call__(self, batch: float) -> float:
+        unread = max(0.0, 1.0 - batch / self.batches)
+        return self.scale * math.sqrt(unread / max(1.0, batch))
+
+
+@dataclass(frozen=True, slots=True)
 class BatchTime:
     """wall(i) = (a·i + b) / n + c on n slots: a and b core-seconds, c the fixed overhead.
 
@@ -233,7 +257,7 @@ def fit_batch_time(work: Sequence[Point], nested: bool, overhead_s: float = 0.0)
 class OnlineForecast:
     """What is known of a query after its first batch: how its error and its time go on."""
 
-    curve: Curve
+    curve: Curve | SampleCurve
     time: BatchTime
     done: float
     batches: int

@@ -18,19 +18,23 @@ REDUCTIONS = (0.5, 0.7, 0.9, 0.99)
 def error_left(answers: Sequence[AnswerReported]) -> list[float]:
     """What is left of the error after each answer of one job, 1 after the first.
 
-    It is the reported error relative to the first one. Where an answer came without, it is
-    ReLAQS's proxy for all: P_1 = 1, then the change of the answer over the largest change up
-    to then, that of the second batch being the first that counts.
+    It is what the engine expects to be left, else the reported error relative to the first one.
+    Where an answer came without either, it is ReLAQS's proxy for all: P_1 = 1, then the change of
+    the answer over the largest change up to then, that of the second batch being the first that
+    counts.
     """
+    expected = [answer.left for answer in answers if answer.left is not None]
+    if expected and len(expected) == len(answers):
+        return expected
     errors = [answer.error for answer in answers if answer.error is not None]
     if errors and len(errors) == len(answers):
         return [error / errors[0] if errors[0] else 0.0 for error in errors]
     changes = [change for answer in answers for change in (*answer.before, answer.change)][1:]
     largest = accumulate(changes, max)
     pairs = zip(changes, largest, strict=True)
-    left = [1.0, *(change / most if most else 0.0 for change, most in pairs)]
+    proxies = [1.0, *(change / most if most else 0.0 for change, most in pairs)]
     ends = accumulate(len(answer.before) + 1 for answer in answers)
-    return [left[end - 1] for end in ends]
+    return [proxies[end - 1] for end in ends]
 
 
 @dataclass(frozen=True, slots=True)

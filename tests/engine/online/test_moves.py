@@ -15,6 +15,7 @@ from queryard.engine.online.course import Course
 from queryard.engine.online.leaving_out import estimates
 from queryard.engine.online.measure import Measure, WrongMeasure
 from queryard.engine.online.wish import OnlineWish
+from queryard.estimate.online import error_left
 from queryard.sql.catalog import open_catalog
 from queryard.sql.online import OnlinePlan, online_plan
 
@@ -46,10 +47,12 @@ class Partials:
     def places(self) -> list[int]:
         return [i for i, f in enumerate(self.plan.fields) if f.kind in ("estimated", "quantile")]
 
-    def moves(self, before: int, read: int, **wish: Any) -> list[float]:
+    def course(self, read: int, **wish: Any) -> Course:
         measure = Measure(self.plan.fields, OnlineWish(**wish))
-        gathered, parts = self.gathered(read), self.parts[:read]
-        return Course(self.plan, gathered, parts, ROWS, before, measure).moves()
+        return Course(self.plan, self.gathered(read), self.parts[:read], ROWS, measure)
+
+    def moves(self, before: int, read: int, **wish: Any) -> list[float]:
+        return self.course(read, **wish).moves(before)
 
     def values(self, read: int) -> dict[tuple[Any, ...], list[float | None]]:
         """The estimates by group, each computed anew from the first parts alone."""
@@ -160,3 +163,31 @@ def test_a_function_that_fails_or_gives_no_number_is_told(tmp_path: Path, functi
 def test_nothing_that_is_estimated_does_not_move(tmp_path: Path):
     found = Partials(tmp_path, "SELECT max(v) AS most FROM sales")
     assert found.moves(3, 5) == [0.0, 0.0]
+
+
+def test_what_is_left_of_the_error_is_computed_from_the_answers_after_each_part(
+    tmp_path: Path,
+) -> None:
+    found = Partials(tmp_path, "SELECT kind, sum(v) AS total, avg(v) AS mean FROM sales GROUP BY 1")
+    assert found.course(1).left() == 1.0
+    assert found.course(FILES).left() == 0.0
+    read = 5
+    answers = [found.values(n) for n in range(1, read + 1)]
+    told = []
+    for key, newest in answers[-1].items():
+        for place, value in enumerate(newest):
+            series = [answer[key][place] or 0.0 for answer in answers]
+            moved = enumerate(itertools.pairwise(series), 1)
+            squares = sum(n * (n + 1) * (new - old) ** 2 for n, (old, new) in moved)
+            told.append((series[0], value or 0.0, squares / (read - 1)))
+    fraction = sum(rows for _, rows in found.parts[:read]) / ROWS
+    assert found.course(read).left() == pytest.approx(error_left(told, read, fraction))
+
+
+def test_what_is_left_is_that_of_the_columns_and_groups_that_count(tmp_path: Path) -> None:
+    found = Partials(tmp_path, "SELECT kind, sum(v) AS total, avg(v) AS v FROM sales GROUP BY kind")
+    alone = Partials(tmp_path, "SELECT sum(v) AS total FROM sales WHERE kind = 2")
+    told = found.course(6, columns=("total",), groups=(2,)).left()
+    assert told == pytest.approx(alone.course(6).left())
+    assert told != pytest.approx(found.course(6).left())
+    assert found.course(6, measure=lambda rows: rows.num_rows).left() is None

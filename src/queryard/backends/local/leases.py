@@ -115,10 +115,16 @@ class LocalLeases:
         self._jobs[job] = run
 
     def _answered(
-        self, job: str, batch: int, changes: Sequence[float], core_s: float, error: Error
+        self,
+        job: str,
+        batch: int,
+        changes: Sequence[float],
+        core_s: float,
+        error: Error,
+        left: float | None,
     ) -> None:
         *before, change = changes
-        self._post(AnswerReported(0.0, job, batch, change, core_s, error, tuple(before)))
+        self._post(AnswerReported(0.0, job, batch, change, core_s, error, tuple(before), left))
 
     def stop(self, query: str, error: BaseException) -> None:
         """A query leaves its execution; an execution without queries is cancelled."""

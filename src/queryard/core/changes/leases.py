@@ -208,6 +208,8 @@ def answered(state: State, event: AnswerReported) -> None:
     together = len(event.before) + 1
     if event.batch < together or job.spec.divisible is None:
         raise InvalidEvent(f"{event!r}: answers come from divisible jobs, batches count from 1")
+    if event.left is not None and not 0 <= event.left <= 1:
+        raise InvalidEvent(f"{event!r}: left must lie between 0 and 1")
     if job.restarting:
         return  # of the attempt that was lost
     _count(state, job)
@@ -217,10 +219,10 @@ def answered(state: State, event: AnswerReported) -> None:
     answers = list(job.answers)
     largest = known = max((answer.change for answer in answers[1:]), default=0.0)
     for batch, change in enumerate((*event.before, event.change), first):
-        error = event.error if batch == event.batch else None
+        error, left = (event.error, event.left) if batch == event.batch else (None, None)
         largest = max(largest, change) if answers else largest
         progress = 1.0 if not answers else change / largest if largest > 0 else 0.0
-        answers.append(Answer(batch, change, progress, event.core_s, error, wall_s, slots))
+        answers.append(Answer(batch, change, progress, event.core_s, error, wall_s, slots, left))
     if largest > known:
         rescaled = [replace(answer, progress=answer.change / largest) for answer in answers[1:]]
         answers[1:] = rescaled

@@ -268,14 +268,15 @@ class OnlineQuery(NativeQuery):
         return answer
 
     def _tell(self, error: float | None = None) -> None:
-        """Tell the scheduler how far the answer moved with each part since the last time."""
+        """Tell the scheduler how the answer has become better since the last time."""
         began_s = time.monotonic()
-        moves = self._refining.moves(self._place.enter(), self._told_parts, self._read)
+        course = self._refining.course(self._place.enter(), self._read)
+        moves, left = course.moves(self._told_parts), course.left()
         self._tell_s = time.monotonic() - began_s
         work_s = self._work_s()
         core_s = (work_s - self._told_work_s) / len(moves)
         self._told_parts, self._told_work_s = self._read, work_s
-        self._report(self._read, moves, core_s, error)
+        self._report(self._read, moves, core_s, error, left)
 
     def _is_enough(self, answer: OnlineAnswer) -> bool:
         wish = self._wish
@@ -341,7 +342,9 @@ class _Nowhere(ResultStream):
         pass
 
 
-def _nothing(part: int, moves: Sequence[float], core_s: float, error: float | None) -> None:
+def _nothing(
+    part: int, moves: Sequence[float], core_s: float, error: float | None, left: float | None
+) -> None:
     pass
 
 

@@ -156,12 +156,12 @@ class Refining:
         if unseen := self._measure.unseen(gathered):
             raise WrongMeasure(unseen)
 
-    def moves(self, connection: Connection, before: int, read: int) -> list[float]:
-        """How far the answer moved with each of the parts that were read after some."""
+    def course(self, connection: Connection, read: int) -> Course:
+        """How the answer has become better so far."""
         gathered, _ = self._groups(connection, read)
         parts = [(part.number, float(part.rows)) for part in self._sample.parts[:read]]
         rows = float(self._sample.total_rows)
-        return Course(self._plan, gathered, parts, rows, before, self._measure).moves()
+        return Course(self._plan, gathered, parts, rows, self._measure)
 
     def _groups(self, connection: Connection, read: int) -> tuple[pa.Table, Sequence[str]]:
         """The groups of the parts that were read, gathered once."""

@@ -12,6 +12,7 @@ from .intervals import (
     tail_of,
 )
 from .quantiles import FileQuantiles, quantile_estimate, shares_around
+from .remaining import error_left
 from .sample import Sample, SampleKind
 from .settled import Ranked, all_hold, holds, in_top
 from .student import student_t
@@ -27,6 +28,7 @@ __all__ = [
     "SampleKind",
     "all_hold",
     "changes_of",
+    "error_left",
     "estimate",
     "files_for",
     "half_width",

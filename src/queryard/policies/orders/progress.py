@@ -45,8 +45,9 @@ class Progress(QueryOrder):
     larger gain. With slots for all this deals out whole slots; with more queries than slots it
     gives turns within the epoch, and a query without any ages. Exact queries in the same leaf get
     1/n. Priority levels count from 1; a query without a priority has level 1.
-    Deviations: the curve is fitted from the second batch on, as the first has no change; the
-    slots are the leaf's fair part of all, by queries. Cost: O(log n) per decision, O(n) per event
+    Deviations: where the engine tells what is left of the error, that is predicted instead of
+    progress; the curve is fitted from the second batch on, as the first has no change; the slots
+    are the leaf's fair part of all, by queries. Cost: O(log n) per decision, O(n) per event
     while online queries are active, O(slots · log n + batches) per epoch.
 
     Of two queries on six slots, with predicted errors 1/slots and 0.25/slots: four and two.

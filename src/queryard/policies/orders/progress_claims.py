@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from queryard.core.entities import JobState, QueryState
-from queryard.estimate.progress import OnlineForecast, fit_batch_time, fit_curves, fit_pace
+from queryard.core.entities import Answer, JobState, QueryState
+from queryard.estimate.progress import (
+    Curve,
+    OnlineForecast,
+    SampleCurve,
+    fit_batch_time,
+    fit_curves,
+    fit_pace,
+)
 
 from .progress_shares import Claim
 
@@ -23,18 +31,30 @@ def forecast_of(job: JobState) -> OnlineForecast | None:
     answers, divisible = job.answers, job.spec.divisible
     if not answers or divisible is None:
         return None
-    # P_1 is 1 because there is no change yet: it tells nothing once there is another.
-    points = [(each.batch, each.progress) for each in (answers[1:] or answers)[-RECENT:]]
     work = [(each.batch, each.core_s) for each in answers[-RECENT:]]
     last = answers[-1].batch
     done = min(max(last, job.done_share * divisible.batches), last + 1)
-    curve, _ = fit_curves(points)
     # Batches in which no slot was held for any time tell nothing of the overhead.
     walls = [(each.core_s, each.slots, each.wall_s) for each in answers[-RECENT:]]
     pace, overhead_s = fit_pace(walls)
     paced = [(batch, core_s * pace) for batch, core_s in work]
     time = fit_batch_time(paced, divisible.nested, overhead_s)
-    return OnlineForecast(curve, time, done, divisible.batches)
+    return OnlineForecast(curve_of(answers, divisible.batches), time, done, divisible.batches)
+
+
+def curve_of(answers: Sequence[Answer], batches: int) -> Curve | SampleCurve:
+    """How the error goes on to fall: by what is left of it where that is known, else by progress.
+
+    Progress is what ReLAQS goes by. It is farther from the error: the answer of a random sample
+    moves with each batch by about 1/i, while its error falls as 1/√i.
+    """
+    known = next((each for each in reversed(answers) if each.left is not None), None)
+    if known is not None and known.left is not None:
+        return SampleCurve.through(known.batch, known.left, batches)
+    # P_1 is 1 because there is no change yet: it tells nothing once there is another.
+    points = [(each.batch, each.progress) for each in (answers[1:] or answers)[-RECENT:]]
+    curve, _ = fit_curves(points)
+    return curve
 
 
 def claim_of(query: QueryState, age: int, epoch_s: float) -> Claim:
