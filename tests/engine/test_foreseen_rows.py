@@ -82,6 +82,14 @@ QUERIES = {
     "a common table joined with itself": "WITH t AS MATERIALIZED (SELECT buyer AS k, state AS s, "
     "count(*) AS n FROM orders GROUP BY ALL) "
     "SELECT count(*) FROM t a JOIN t b ON a.k = b.k AND a.s = b.s",
+    "a rank": "SELECT count(*), sum(price) FROM (SELECT price FROM orders "
+    "QUALIFY rank() OVER (PARTITION BY buyer ORDER BY moment) <= 3)",
+    "the row before": "SELECT sum(p) FROM (SELECT lag(price) OVER (PARTITION BY state "
+    "ORDER BY moment) AS p FROM orders) WHERE p IS NOT NULL",
+    "groups of few rows": "SELECT count(*), sum(n) FROM (SELECT buyer, count(*) AS n FROM orders "
+    "WHERE order_id % 10 = 0 GROUP BY buyer HAVING count(*) > 1)",
+    "a function of a column of a table that a join sifts": "SELECT sum(price) FROM orders "
+    "JOIN people ON buyer = person_id WHERE name LIKE 'p1%' AND price % 20 = 0",
     "a union": "SELECT d, count(*) FROM (SELECT 'a' AS s, date_trunc('day', moment) AS d "
     "FROM orders UNION ALL SELECT 'b', date_trunc('day', moment) FROM orders) GROUP BY d",
 }

@@ -22,6 +22,7 @@ from .amounts import Amounts
 from .join_sizes import Pushed, is_indexed, joined, pushed_by
 from .judged import Judging, Known, equal_share
 from .keys import of_groups
+from .made_filters import made_share, partition_keys
 from .nodes import LIMITS, is_stream, key_names, named, named_below
 from .nodes import below as below_ids
 from .plans import WIDTH_BYTES, PlanNames, is_scan, number, operator_name, texts
@@ -288,12 +289,21 @@ class PlanAmounts:
         for text in conditions:
             self._add(node, amounts.compute(text, below.rows, below.columns))
         self._add(node, {"filtered_values": below.rows * len(below.columns)})
+        made = made_share(conditions, below.columns, self._projections.meanings)
+        if made is not None:
+            return below.thinned(max(1.0, below.rows * made), UNJUDGED)
         facts = self._facts.get(below.table)
         both = (*below.conditions, *conditions)
         if facts is not None and self._known.can_judge(facts, both):
             share, doubt = self._known.passing(facts, both)
-            thin = below.thinned(min(below.rows, facts.rows * share))
-            columns = [self._known.filtered(column, facts, both, share) for column in thin.columns]
+            thin = below.thinned(min(below.rows, facts.rows * share * below.sifted))
+            doubt += below.doubt if below.sifted < 1 else 0.0
+            columns = [
+                self._known.filtered(
+                    column, facts, both, share if column.sifted else share * below.sifted
+                )
+                for column in thin.columns
+            ]
             return replace(thin, table=facts.key, conditions=both, doubt=doubt, columns=columns)
         rows = below.rows if expected is None else min(below.rows, expected * below.correction)
         by_values = math.prod(equal_share(text, below.columns) for text in conditions)
@@ -315,7 +325,8 @@ class PlanAmounts:
             counted = float(node.get("intermediate_rows", groups))
         self._add(node, amounts.aggregate(name, keys, calls, below.rows, counted))
         made = [of_groups(key, groups) for key in keys]
-        columns = [*made, *[Column() for _ in calls]]
+        each = below.rows / max(1.0, groups)
+        columns = [*made, *[Column(call=call, group_rows=each) for call in calls]]
         correction = groups / max(1.0, expected or 1.0)
         doubt = (below.doubt + GROUPED) if groups > 0.1 * below.rows else GROUPED
         names = frozenset(key.name for key in keys)
@@ -375,7 +386,7 @@ class PlanAmounts:
             return Stream(min(below.rows, expected or below.rows), 1.0, below.columns)
         if name == "UNNEST":
             return self._unnest(node, below)
-        columns = [*below.columns, *[Column() for _ in calls]]
+        columns = [*below.columns, *[self._windowed(call, below) for call in calls]]
         if name in ("WINDOW", "STREAMING_WINDOW"):
             if name == "WINDOW":
                 self._add(node, amounts.window(below, calls))
@@ -384,6 +395,14 @@ class PlanAmounts:
             return replace(below, columns=columns)
         rows = below.rows if expected is None else max(1.0, expected * below.correction)
         return Stream(rows, below.correction, columns, below.doubt)
+
+    def _windowed(self, call: str, below: Stream) -> Column:
+        """What a window makes."""
+        names = partition_keys(call)
+        if names is None:
+            return Column(call=call)
+        keys = [source(name, below.columns) or Column() for name in names]
+        return Column(call=call, group_rows=below.rows / self._known.groups(keys, below))
 
     def _unnest(self, node: Mapping[str, Any], below: Stream) -> Stream:
         """A row for each value of a list: of the longest, where a table has some."""

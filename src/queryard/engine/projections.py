@@ -20,12 +20,12 @@ class Projections:
     """
 
     def __init__(self, meanings: Mapping[str, str]) -> None:
-        self._meanings = meanings
+        self.meanings = meanings
         self._made: set[str] = set()
 
     def with_meanings(self, names: frozenset[str]) -> frozenset[str]:
         """Names, and those in the expressions that they stand for."""
-        meant = (words(self._meanings[name]) for name in names if name in self._meanings)
+        meant = (words(self.meanings[name]) for name in names if name in self.meanings)
         return names.union(*meant)
 
     def of(self, texts: Sequence[str], below: Stream, known: Known) -> tuple[Stream, Amounts]:
@@ -34,7 +34,7 @@ class Projections:
         done: list[Amounts] = []
         for text in texts:
             name = text.strip('"').lower()
-            meant = self._meanings.get(name, text)
+            meant = self.meanings.get(name, text)
             handed_on = self._handed_on(text, name, meant, below.columns, known)
             if handed_on is not None:
                 if "(" in text:

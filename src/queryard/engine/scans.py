@@ -135,4 +135,7 @@ def _sifted(
                     left=column.left,
                     sifted={**columns[place].sifted, one.number: shares[one.number]},
                 )
-    return replace(left, columns=columns)
+    share = left.rows / max(1.0, passed.rows)
+    return replace(
+        left, columns=columns, table=passed.table, conditions=passed.conditions, sifted=share
+    )

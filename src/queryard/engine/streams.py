@@ -56,6 +56,9 @@ class Column:
     frequent: Mapping[Any, float] | None = None
     # Whether rows were grouped by it.
     grouped: bool = False
+    # Of what an aggregate or a window makes: the call, and the rows of a group or a partition.
+    call: str = ""
+    group_rows: float = 0.0
     # Joins above that have dropped rows without a partner, and the shares of rows they have left.
     sifted: Mapping[int, float] = field(default_factory=dict)
 
@@ -65,7 +68,7 @@ class Stream:
     """What an operator gives: rows as expected here, and what that is times DuckDB's number.
 
     `doubt` is the expected squared error of the logarithm of the rows. If all rows are rows of one
-    table for which `conditions` hold, and all such rows are there, `table` names it.
+    table for which `conditions` hold, `table` names it; of such rows the share `sifted` is there.
     """
 
     rows: float
@@ -74,6 +77,7 @@ class Stream:
     doubt: float = 0.0
     table: str = ""
     conditions: tuple[str, ...] = ()
+    sifted: float = 1.0
     # Slots that can make rows at once: each takes a row group at a time.
     lanes: float = math.inf
     # Columns by which rows were grouped: no two rows have the same values of all of them.

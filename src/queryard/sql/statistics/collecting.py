@@ -25,7 +25,7 @@ from queryard.sql.catalog.model import Table
 from queryard.sql.catalog.open_files import is_writable, was_written
 
 from .analyse import analyse_table
-from .quick import quick_statistics, sample_table, small_instance
+from .quick import quick_statistics, small_instance
 
 START_S = 0.25
 """A program that only asks something short ends before."""
@@ -160,7 +160,6 @@ class Collector:
                     yield connection
 
                 with self._guarded("quick", table):
-                    sample_table(self._catalog, table.key, same)
                     quick_statistics(self._catalog, table.key, same)
                     self._news.add(table.key)
             self._make_way(BUSY_FACTOR * (time.monotonic() - began_s))

@@ -54,13 +54,16 @@ def sample_table(catalog: Catalog, name: str, connected: Connected = small_insta
 def quick_statistics(
     catalog: Catalog, name: str, connected: Connected = small_instance
 ) -> TableStatistics:
-    """Statistics of a table: what is kept of it; else from its sample, and kept from now on."""
+    """Statistics of a table: what is kept of it; else from its sample, and kept from now on.
+
+    In any case its sample is there afterwards.
+    """
     table = catalog[name]
+    sample = sample_table(catalog, name, connected)
     held = load(table, catalog.statistics_folder) if table.files else None
     known = catalog.statistics(name)
     if held is not None or known.source == "analysed":
         return known
-    sample = sample_table(catalog, name, connected)
     try:
         found = _of_sample(catalog, table, sample, connected)
     except duckdb.Error as error:
