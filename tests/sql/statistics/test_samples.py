@@ -162,8 +162,8 @@ def test_where_nothing_can_be_written_a_sample_stays_in_memory(folder, tmp_path,
 def test_a_broken_file_is_no_sample(folder, tmp_path):
     catalog = open_catalog(folder, statistics=tmp_path)
     save_sample(catalog["tiny"], draw(catalog, catalog["tiny"], small_instance), tmp_path)
-    (file,) = tmp_path.glob("*.parquet")
-    file.write_bytes(b"PAR1 something else")
+    (file,) = tmp_path.glob("*.arrow")
+    file.write_bytes(b"ARROW1 something else")
     assert catalog.sample("tiny") is None
 
 
