@@ -2,9 +2,10 @@
 
 100 queries arrive by a Poisson process at 80 % load. Beside plain DuckDB stands clairvoyant
 shortest remaining work first, simulated as a fluid on what each template was measured to take
-alone. The history is empty at the start of every run, or, with `--history warm`, holds one run of
-every template with other parameters. Slowdown is the response over the time alone; the largest
-query is the one with the most work.
+alone; and the same with slots that overstay as those of the session did (see `overstaying`). The
+history is empty at the start of every run, or, with `--history warm`, holds one run of every
+template with other parameters. Slowdown is the response over the time alone; the largest query is
+the one with the most work.
 
 python -m bench.live.long_tail [--seeds 5]: about 4 min per run on two cores, two runs per seed; it
 prints an estimate first. `--scale-time 0.2` shrinks all data, and with it the time, to a fifth.
@@ -24,11 +25,13 @@ from random import Random
 from queryard.load import Alone, Ground, LoadSpec, Played, Request, draw, ideals, run
 
 from . import mixes
+from .overstaying import clairvoyant, play_watched, shortest, told
 from .setting import OURS, PLAIN, Setting, checked, in_turn, setting
 from .verdict import Figure, show
 
 QUERIES, LOAD = 100, 0.8
 SRPT = "clairvoyant SRPT"
+STEPS = "SRPT, overstaying"
 
 
 class _Responses:
@@ -60,6 +63,11 @@ def bench(chosen: Setting) -> None:
         Figure(f"mean response of {SRPT}'s", _ratios(seen, SRPT, "mean_s"), 1.2),
         Figure("mean response of plain DuckDB's", _ratios(seen, PLAIN, "mean_s"), 0.75),
         Figure("mean slowdown of plain DuckDB's", _ratios(seen, PLAIN, "mean_slowdown"), 0.55),
+        Figure(f"mean slowdown of {STEPS}'s", _ratios(seen, STEPS, "mean_slowdown")),
+        Figure(
+            f"{STEPS}: mean slowdown of plain DuckDB's",
+            [one[STEPS].mean_slowdown / one[PLAIN].mean_slowdown for one in seen],
+        ),
         Figure(
             "largest query's slowdown, largest over seeds, of plain DuckDB's",
             [
@@ -69,7 +77,7 @@ def bench(chosen: Setting) -> None:
             1.5,
         ),
     ]
-    for name in (OURS, PLAIN, SRPT):
+    for name in (OURS, PLAIN, SRPT, STEPS):
         figures.append(Figure(f"{name}: mean response", [o[name].mean_s for o in seen], unit="s"))
         figures.append(Figure(f"{name}: mean slowdown", [o[name].mean_slowdown for o in seen]))
     title = f"a long-tailed mix, {chosen.given.history} history"
@@ -83,11 +91,18 @@ def _one_seed(
     if past.exists():
         own = past.with_name(f"warm-{seed}.sqlite")
         shutil.copy(past, own)
+    overstays: dict[str, list[float]] = {}
+
+    def ours() -> Played:
+        one, seen = play_watched(asked, OURS, ground, alone, own)
+        overstays.update(seen)
+        return one
+
     played = in_turn(
         seed,
         {
             PLAIN: partial(run, asked, PLAIN, ground, alone),
-            OURS: partial(run, asked, OURS, ground, alone, history=own),
+            OURS: ours,
         },
     )
     checked(played)
@@ -98,11 +113,14 @@ def _one_seed(
     }
     (best,) = [ideal for ideal in ideals(asked, alone, ground.slots) if ideal.name == SRPT]
     seen[SRPT] = _Responses(best.responses_s, alone_s)
+    with_steps = clairvoyant(asked, alone, ground.slots, shortest, overstays, seed)
+    seen[STEPS] = _Responses(with_steps, alone_s)
+    print(f"  seed {seed}: {told(overstays)}", flush=True)
     for name, one in seen.items():
-        span_s = played[name].span_s if name in played else best.span_s
+        span = f", span {played[name].span_s:5.0f} s" if name in played else ""
         print(
-            f"  seed {seed}: {name:16} mean {one.mean_s:6.2f} s, mean slowdown "
-            f"{one.mean_slowdown:6.2f}, span {span_s:5.0f} s",
+            f"  seed {seed}: {name:17} mean {one.mean_s:6.2f} s, mean slowdown "
+            f"{one.mean_slowdown:6.2f}{span}",
             flush=True,
         )
     return played, seen
