@@ -8,7 +8,7 @@ from typing import Any
 
 from queryard.core.errors import QueryardError
 from queryard.core.model import Node
-from queryard.core.parts import Policy
+from queryard.core.policy import Policy
 from queryard.core.scheduler import Compose, Scheduler
 from queryard.metrics import Summary, summarise
 from queryard.sim import Conditions, SimResult, alone_times, simulate

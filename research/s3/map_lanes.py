@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from queryard.core.entities import JobState
-from queryard.core.parts import Policy
+from queryard.core.policy import Policy
 from queryard.core.state import State
 from queryard.policies.sharing.circular import Circular
 from queryard.policies.sharing.merged import MergedScan

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from queryard.core import events as ev
 from queryard.core.model import Node
-from queryard.core.parts import Policy
+from queryard.core.policy import Policy
 from queryard.core.ranks import PoolTree
 from queryard.core.scheduler import Scheduler
 from queryard.core.state import Settings

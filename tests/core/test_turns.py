@@ -18,7 +18,7 @@ from queryard.core import events as ev
 from queryard.core.commands import Grant, WakeAt
 from queryard.core.errors import InvalidProfile
 from queryard.core.model import Divisible, Job, Node, Query, Tenant
-from queryard.core.parts import PoolSpec
+from queryard.core.policy import PoolSpec
 from queryard.core.pools import Pool
 from queryard.core.turns import shares
 from queryard.policies import compose, for_tenants

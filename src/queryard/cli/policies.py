@@ -14,7 +14,7 @@ from rich.tree import Tree
 
 from queryard.comparison import PORTFOLIO
 from queryard.core.errors import InvalidProfile, unknown_name
-from queryard.core.parts import PoolSpec
+from queryard.core.policy import PoolSpec
 from queryard.policies import (
     ProfileInfo,
     about,

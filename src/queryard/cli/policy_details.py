@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from queryard.core.parts import Part, PoolSpec
+from queryard.core.parts import Part
+from queryard.core.policy import PoolSpec
 from queryard.policies import compose
 from queryard.policies.compose import settings_of
 

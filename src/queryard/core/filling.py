@@ -18,8 +18,9 @@ from .elsewhere import find_aside, has_task_for, job_suits
 from .entities import Candidate, JobState, NodeState, QueryState
 from .lifecycle import PENDING
 from .model import MAP, TaskId
-from .parts import JobOrder, Part, Placement, Policy, ScanSharing, SlotSplit, Speculation
+from .parts import JobOrder, Part, Placement, ScanSharing, SlotSplit, Speculation
 from .phases import PhaseState
+from .policy import Policy
 from .ranks import PoolTree
 from .serving import Attempt, serve
 from .standing import Standing

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from .admission import Admission
 from .filling import Crew, Filling
-from .parts import Part, Policy, ScanSharing
+from .parts import Part, ScanSharing
+from .policy import Policy
 from .ranks import PoolTree
 from .sizing import Sizing
 from .standing import Standing

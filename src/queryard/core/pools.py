@@ -11,7 +11,8 @@ from typing import Any
 from .apportion import ROUNDING, apportion
 from .entities import Candidate, JobState, NodeState, QueryState
 from .lines import Moving
-from .parts import PoolSpec, QueryOrder
+from .parts import QueryOrder
+from .policy import PoolSpec
 from .rankings import Key, Ranking
 from .state import State
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from . import lots, turns
 from .entities import Candidate, NodeState, QueryState
 from .model import UNBOUNDED
-from .parts import PoolSpec
+from .policy import PoolSpec
 from .pools import Pool, needs_memory
 from .state import State
 

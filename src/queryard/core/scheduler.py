@@ -23,7 +23,8 @@ from .failed_at import AVOIDED_S
 from .filling import Crew, Filling
 from .journal import Journal, Step
 from .kernel import Kernel
-from .parts import Policy, Provisioning, Speculation
+from .parts import Provisioning, Speculation
+from .policy import Policy
 from .ranks import PoolTree
 from .relief import reduces_to_kill
 from .sizing import Sizing

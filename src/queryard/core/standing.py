@@ -9,8 +9,9 @@ from collections.abc import Iterable
 
 from .entities import JobState
 from .lifecycle import DONE, PENDING
-from .parts import Policy, SlotSplit
+from .parts import SlotSplit
 from .phases import PhaseState
+from .policy import Policy
 from .ranks import PoolTree
 from .state import State
 

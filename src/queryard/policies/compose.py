@@ -22,14 +22,13 @@ from queryard.core.parts import (
     JobOrder,
     Part,
     Placement,
-    Policy,
-    PoolSpec,
     Provisioning,
     QueryOrder,
     ScanSharing,
     SlotSplit,
     Speculation,
 )
+from queryard.core.policy import Policy, PoolSpec
 
 from .parts import PARTS, part_name
 

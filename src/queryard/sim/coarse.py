@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from queryard.core.parts import PoolSpec
+from queryard.core.policy import PoolSpec
 from queryard.core.scheduler import Scheduler
 from queryard.core.state import State
 
