@@ -126,7 +126,7 @@ def picture(scheduler: Scheduler) -> Any:
             "keys": state.keys,
             "means": {str(k): (m.n, m.mean) for k, m in state.class_means.items()},
             "memory": (state.reserved_bytes, state.memory_bytes, state.total_slots),
-            "wakes": sorted(scheduler.wakes),
+            "wakes": sorted(scheduler.waking.times_s),
             "pools": [
                 (p.path, p.used, p.queries, p.ready, [r.entries for r in p.lanes])
                 for p in scheduler.tree.pools.values()

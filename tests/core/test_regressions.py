@@ -168,7 +168,7 @@ def test_small_in_the_same_instant_but_in_a_later_call():
     hand = Hand("swrd", "1x1")
     hand.submit("big", divisible("d", 1), estimates=100.0)
     out = hand.submit("small", divisible("d", 1), estimates=1.0)
-    assert revoked(out) or hand.scheduler.wakes, "else nothing ever asks for the slot"
+    assert revoked(out) or hand.scheduler.waking.times_s, "else nothing ever asks for the slot"
 
 
 def test_guarantees_hold_under_a_lottery_or_are_refused():

@@ -79,5 +79,5 @@ def test_a_forecast_does_not_mind_a_clock_that_has_not_rung():
     driver = driver_of(4.0)
     driver.run(1.0)
     driver.scheduler.handle(ev.Progressed(3.0, "q/d", 0.5))
-    driver.scheduler.wakes.add(2.0)
+    driver.scheduler.waking.times_s.add(2.0)
     assert forecast(driver.scheduler)["q"].end_s == pytest.approx(5.0)

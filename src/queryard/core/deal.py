@@ -120,7 +120,7 @@ class Deal:
     def _hold(self, job: JobState, slots: int) -> None:
         job.slots += slots
         job.query.slots += slots
-        if self._filling.meters:
+        if self._filling.charges.meters:
             self._tree.charge(job.query.pool, slots)
         self._standing.shift(job)
 
@@ -190,7 +190,7 @@ class Deal:
         node.free -= 1
         job.slots += 1
         job.query.slots += 1
-        if self._filling.meters:
+        if self._filling.charges.meters:
             self._tree.charge(job.query.pool, 1)
         if phase is None and self._is_enough(job):
             more = False

@@ -6,13 +6,13 @@ that ride along on the same read.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .admission import Admission
 from .changes import leases, queries
 from .changes.tasks import launch_one, launch_ride
+from .charges import Charges
 from .commands import Command, Launch
 from .elsewhere import find_aside, has_task_for, job_suits
 from .entities import Candidate, JobState, NodeState, QueryState
@@ -25,10 +25,6 @@ from .ranks import PoolTree
 from .serving import Attempt, serve
 from .standing import Standing
 from .state import State
-
-# A launch on which queries of several leaves ride is paid for in parts of a slot.
-Parts = tuple[tuple[int, float], ...]
-PARTS_PER_SLOT = 1024
 
 
 @dataclass(slots=True)
@@ -82,9 +78,7 @@ class Filling:
         self.out: list[Command] = []
         # Slots granted by (job, node) and not yet told.
         self.grants: dict[tuple[str, str], int] = {}
-        # Launch -> leaf that pays for it, where pools are metered; for one on which queries of
-        # several leaves ride, the part of each.
-        self.charged: dict[int, int | Parts] = {}
+        self.charges = Charges(policy, tree)
         self.shares_scans = crew.sharing.name != "none"
         self._one_lane = tree.lanes == 1
         # The lanes that hold maps, and reduces (see `SlotSplit`).
@@ -93,15 +87,12 @@ class Filling:
         self._restricts_lanes = crew.split.restricts_lanes
         self._front = tree.root.lanes[0]
         order = policy.pools.order
-        # A lone pool without a cap needs no meter.
-        self.meters = order is None or policy.pools.cap < 1
-        self._drifts = tree.root.drifts
-        state.notes.every_run = self.meters or self.shares_scans
+        state.notes.every_run = self.charges.meters or self.shares_scans
         # With an order that stands still, the first query stays first for many slots.
         still = order is not None and not order.changes_with and not state.notes.every_task
-        self.keeps_head = still and not self.meters
+        self.keeps_head = still and not self.charges.meters
         # A trial deal moves slots, not the clock: keys that do not depend on slots stay the same.
-        lone = order is not None and not self.meters and self._one_lane
+        lone = order is not None and not self.charges.meters and self._one_lane
         self.keeps_front = lone and not standing.every_launch
         self.head: tuple[JobState, PhaseState, int] | None = None
 
@@ -310,10 +301,8 @@ class Filling:
             job.folds -= 1
             job.folding += 1
         self.out.append(launch)
-        if self.meters:
-            self.charge(launch[0], query.pool)
-        elif self._drifts:
-            self._tree.root.served += 1
+        if self.charges.counts:
+            self.charges.launched(launch[0], query.pool)
         if not phase.counts[PENDING] or round:
             self._standing.refresh(job)
         elif self._standing.every_launch:
@@ -341,10 +330,7 @@ class Filling:
         tasks = tuple(TaskId(rider.id, MAP, ride.index) for rider in riders)
         launch = Launch(number, node.id, tasks, ride.round, state.now)
         launch_ride(state, node, launch)
-        if self.meters:
-            self.charge_ride(number, job, riders)
-        elif self._drifts:
-            self._tree.root.served += 1
+        self.charges.rode(number, job, riders)
         self._standing.refresh_all(riders)
         self.out.append(launch)
         self._standing.refresh_all(self._crew.sharing.launched(job, state))
@@ -352,59 +338,6 @@ class Filling:
             # No memory for it yet: it reads this split later, alone.
             self._standing.refresh_all(self._crew.sharing.returned(rider, ride.index, state))
         return True
-
-    def charge(self, number: int, leaf: int) -> None:
-        """A leaf pays for a launch."""
-        self.charged[number] = leaf
-        self._tree.charge(leaf, 1)
-        self._tree.pools[leaf].served += 1
-
-    def repeated(self, number: int, leaf: int) -> None:
-        """A task of a leaf was launched a second time."""
-        if self.meters:
-            self.charge(number, leaf)
-        elif self._drifts:
-            self._tree.root.served += 1
-
-    def charge_ride(self, number: int, leader: JobState, riders: Sequence[JobState]) -> None:
-        """The leaves of the riders of a launch pay for it, in proportion to what is expected of
-        their maps; the leader's leaf pays what would bring another above its cap.
-        """
-        leaf = leader.query.pool
-        if all(rider.query.pool == leaf for rider in riders):
-            self.charge(number, leaf)
-            return
-        parts: dict[int, float] = {}
-        total_s = sum(rider.map_s for rider in riders) or 1.0
-        for rider in riders:
-            pool = rider.query.pool
-            parts[pool] = parts.get(pool, 0.0) + rider.map_s / total_s
-        paid: list[tuple[int, float]] = []
-        left = 1.0
-        for pool, part in parts.items():
-            if pool != leaf:
-                # Sums of such parts are exact, so that nothing is left when all are given back.
-                part = math.floor(min(part, self._tree.room(pool)) * PARTS_PER_SLOT)
-                part /= PARTS_PER_SLOT
-                left -= part
-                paid.append((pool, part))
-                self._tree.charge(pool, part)
-        self._tree.charge(leaf, left)
-        self.charged[number] = (*paid, (leaf, left))
-        self._tree.pools[leaf].served += 1
-
-    def discharge(self, number: int) -> None:
-        """A launch has ended: what was paid for it is given back."""
-        for leaf, part in self._paid(self.charged.pop(number)):
-            self._tree.charge(leaf, -part)
-
-    def payers(self, number: int) -> Parts:
-        """The leaves that pay for a launch, and how much of a slot."""
-        return self._paid(self.charged[number]) if self.meters else ((0, 1),)
-
-    @staticmethod
-    def _paid(charged: int | Parts) -> Parts:
-        return ((charged, 1),) if isinstance(charged, int) else charged
 
     def _grant(self, job: JobState, node: NodeState) -> None:
         query = job.query

@@ -92,7 +92,7 @@ class FittingDeal(Deal):
     def _widen(self, claims: Claims, leaf: Pool, node: NodeState) -> bool:
         """Give slots to jobs that have some, while one of these is first; whether any was."""
         most = node.free if is_alone(leaf) else 1
-        if self._filling.meters:
+        if self._filling.charges.meters:
             most = min(most, int(self._tree.room(leaf.index)))
         slots = 0
         while slots < most and (claim := claims.first()) is not None:
@@ -115,7 +115,7 @@ class FittingDeal(Deal):
                     self._standing.shift(job)
         node.free -= slots
         node.leased += slots
-        if self._filling.meters and slots:
+        if self._filling.charges.meters and slots:
             self._tree.charge(leaf.index, slots)
         return slots > 0
 

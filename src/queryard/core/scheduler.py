@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from .admission import Admission
 from .changes import apply, estimates, leases
-from .commands import Command, Fail, Finish, Kill, WakeAt
+from .commands import Command, Fail, Finish, Kill
 from .dealing import Dealing
 from .entities import JobState, QueryState
 from .errors import QueryardError
@@ -32,9 +32,8 @@ from .speculation import repeat
 from .standing import Standing
 from .state import Settings, State
 from .validate import validate
+from .waking import EARLY_S, Waking
 
-# How early the live clock may ring.
-EARLY_S = 1e-3
 Compose = Callable[[Mapping[str, Any]], Policy]
 
 
@@ -59,8 +58,7 @@ class Scheduler(Kernel):
         self.state = State(settings)
         self.journal = journal
         self._compose = compose
-        # Wake-ups asked for and not yet come.
-        self.wakes: set[float] = set()
+        self.waking = Waking()
         self._out: list[Command] = []
         # Events applied by a call that then refused another.
         self._unrecorded: tuple[Event, ...] = ()
@@ -121,13 +119,13 @@ class Scheduler(Kernel):
         copy.state = self.state.fork()
         copy.journal = None
         copy._compose = self._compose
-        copy.wakes = self.wakes.copy()
+        copy.waking = self.waking.fork()
         copy._out = []
         copy._crew = self._crew.fork()
         copy._sizing = self._sizing.fork(copy.state)
         copy._bind(self.policy, self.tree.fork(copy.state))
         copy.admission.waiter = self.admission.waiter
-        copy.filling.charged = self.filling.charged.copy()
+        copy.filling.charges.take_over(self.filling.charges)
         copy._dealing = self._dealing.fork(copy)
         copy._unrecorded = self._unrecorded
         return copy
@@ -188,10 +186,10 @@ class Scheduler(Kernel):
                 job.folds = 0
         if before is not None:
             self.tree.take_over(before.tree, state)
-        if self.filling.meters:
+        if self.filling.charges.meters:
             for number, run in state.running.items():
                 riders = [state.jobs[task.job] for task in run.tasks]
-                self.filling.charge_ride(number, riders[0], riders)
+                self.filling.charges.rode(number, riders[0], riders)
         for job in state.leaseholders.values():
             self.tree.charge(job.query.pool, sum(sum(lease) for lease in job.leases.values()))
         for job in state.jobs.values():
@@ -238,9 +236,9 @@ class Scheduler(Kernel):
         """Launches ended: their pools use less, and a round of a shared scan may be over."""
         filling = self.filling
         ended = self.state.notes.ended_runs
-        if filling.meters:
+        if filling.charges.meters:
             for run in ended:
-                filling.discharge(run.number)
+                filling.charges.ended(run.number)
         if filling.shares_scans:
             for run in ended:
                 if run.round:
@@ -311,10 +309,7 @@ class Scheduler(Kernel):
         self.state.notes.avoided = False
         self.standing.has_new_candidates = True
         self.filling.head = None
-        time_s = self.state.now + AVOIDED_S
-        if time_s not in self.wakes:
-            self.wakes.add(time_s)
-            self._out.append(WakeAt(time_s))
+        self.waking.ask(self.state.now + AVOIDED_S, self._out)
 
     def _adopt_event(self) -> None:
         """Change the policy; what this instant brought finds its place in the new tree."""
@@ -330,8 +325,8 @@ class Scheduler(Kernel):
     def _settle_wake(self) -> None:
         state = self.state
         state.notes.woke = False
-        # A clock may ring a moment early; a part that still needs the time asks again.
-        self.wakes = {time_s for time_s in self.wakes if time_s > state.now + EARLY_S}
+        # A part that still needs the time asks again.
+        self.waking.came(state.now)
         self.standing.has_new_candidates = True
         for part in self.parts:
             part.woke(state)
@@ -355,7 +350,7 @@ class Scheduler(Kernel):
         notes.ended.clear()
         if self._crew.split.ended(self.state):
             self.standing.refresh_all(self.state.jobs.values())
-        if self.filling.meters and self.tree.forget():
+        if self.filling.charges.meters and self.tree.forget():
             self._timed_parts = [part for part in self.parts if part.is_timed]
 
     # --- deciding --------------------------------------------------------------------------
@@ -363,7 +358,7 @@ class Scheduler(Kernel):
     def _decide_extras(self) -> None:
         """What only some policies and settings need."""
         if self.state.leaseholders:
-            self._look_again(self._dealing.settle())
+            self.waking.ask_within(self._dealing.settle(), self.state.now, self._out)
         if self.state.settings.slow_start < 1 and any(self.tree.root.ready):
             self._relieve()
         if self._resizes:
@@ -381,34 +376,18 @@ class Scheduler(Kernel):
                 self._out,
             )
         if self._timed_parts:
-            self._ask_to_wake()
+            # The last thing of every instant, so that parts may take stock there.
+            self.waking.ask_for(self._timed_parts, self.state, self._out)
 
     def _relieve(self) -> None:
-        stuck = reduces_to_kill(self.state, self.tree, self.filling.payers, self._keeps_slots)
+        stuck = reduces_to_kill(
+            self.state, self.tree, self.filling.charges.payers, self._keeps_slots
+        )
         for number, job in list(stuck):
             job.barred = True
             self.standing.refresh(job)
             self.state.killed.add(number)
             self._out.append(Kill(number))
-
-    # --- time ------------------------------------------------------------------------------
-
-    def _look_again(self, tick_s: float) -> None:
-        """Wake on the next tick, if there is one and nothing else wakes before."""
-        now = self.state.now
-        next_s = now + tick_s
-        if tick_s and not any(now < time_s <= next_s for time_s in self.wakes):
-            self.wakes.add(next_s)
-            self._out.append(WakeAt(next_s))
-
-    def _ask_to_wake(self) -> None:
-        """The last thing of every instant, so that parts may take stock here."""
-        state = self.state
-        for part in self._timed_parts:
-            time_s = part.wake_s(state)
-            if time_s is not None and time_s > state.now and time_s not in self.wakes:
-                self.wakes.add(time_s)
-                self._out.append(WakeAt(time_s))
 
 
 def _verdict(query: QueryState) -> Command:

@@ -33,14 +33,14 @@ def repeat(
         return
     for run in speculation.behind(state):
         job = state.jobs[run.tasks[0].job]
-        if filling.meters and tree.room(job.query.pool) < 1:
+        if filling.charges.meters and tree.room(job.query.pool) < 1:
             continue
         node = _best(speculation, run, free, state)
         if node is None:
             continue
         launch = launch_again(state, node, run)
         out.append(launch)
-        filling.repeated(launch.number, job.query.pool)
+        filling.charges.launched(launch.number, job.query.pool)
         standing.refresh(job)
         if not node.free:
             free.remove(node)

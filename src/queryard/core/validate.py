@@ -171,14 +171,14 @@ def _pools(scheduler: Kernel) -> Iterator[str]:
     state, tree = scheduler.state, scheduler.tree
     used: dict[int, float] = defaultdict(int)
     for number in state.running:
-        for leaf, part in scheduler.filling.payers(number):
+        for leaf, part in scheduler.filling.charges.payers(number):
             used[leaf] += part
     for job in state.jobs.values():
         used[job.query.pool] += sum(sum(lease) for lease in job.leases.values())
     if tree.slots != state.total_slots:
         yield f"shares are of {tree.slots} slots, the cluster has {state.total_slots}"
     for pool in reversed(tree.pools.values()):
-        if scheduler.filling.meters and used[pool.index] != pool.used:
+        if scheduler.filling.charges.meters and used[pool.index] != pool.used:
             yield f"pool {pool.path!r} counts {pool.used} slots and uses {used[pool.index]}"
         if pool.parent is not None:
             used[pool.parent.index] += used[pool.index]

@@ -152,7 +152,7 @@ class SimDriver:
         for number in state.beaten:
             self._kill(do.Kill(number))
         self._leasing.resume()
-        for time_s in self.scheduler.wakes:
+        for time_s in self.scheduler.waking.times_s:
             # A timer of the live clock may be due and not have fired yet.
             self._wake_at(do.WakeAt(max(now, time_s)))
 
