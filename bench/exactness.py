@@ -18,10 +18,11 @@ from heapq import heappop, heappush
 from typing import Any
 
 from queryard.core.commands import Launch
-from queryard.core.entities import Candidate, NodeState, QueryState
+from queryard.core.entities import Candidate, QueryState
 from queryard.core.events import EstimateChanged, NodeJoined, QuerySubmitted, TaskFinished
 from queryard.core.filling import Filling
 from queryard.core.model import Job, JobId, Node, Phase, Query
+from queryard.core.nodes import NodeState
 from queryard.core.scheduler import Scheduler
 from queryard.core.serving import Attempt
 from queryard.core.state import State

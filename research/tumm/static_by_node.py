@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from queryard.core.entities import NodeState
+from queryard.core.nodes import NodeState
 from queryard.core.state import Settings, State
 from queryard.metrics import Summary, summarise
 from queryard.policies.splits.static import Static

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from queryard.core.claims import ON_THEIR_WAY
 from queryard.core.deal import Homes
-from queryard.core.entities import Candidate, JobState, NodeState
+from queryard.core.entities import Candidate, JobState
 from queryard.core.fitting import FittingDeal
 from queryard.core.kernel import Kernel
+from queryard.core.nodes import NodeState
 from queryard.core.pools import Pool
 
 

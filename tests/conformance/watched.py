@@ -7,8 +7,9 @@ from typing import Any
 
 from queryard.core import commands as do
 from queryard.core import events as ev
-from queryard.core.entities import NodeState, QueryState
+from queryard.core.entities import QueryState
 from queryard.core.model import MAP
+from queryard.core.nodes import NodeState
 from queryard.core.scheduler import Scheduler
 
 

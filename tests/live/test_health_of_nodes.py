@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from queryard.core.entities import NodeState
 from queryard.core.model import Node
+from queryard.core.nodes import NodeState
 from queryard.core.state import State
 from queryard.live.coordinating.health import MOST_FAILED, REST_S, NodeHealth
 

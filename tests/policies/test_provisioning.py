@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from kernel_driver import Yard
 
-from queryard.core.entities import NodeState, QueryState
+from queryard.core.entities import QueryState
 from queryard.core.model import Job, Node, Phase, Query
+from queryard.core.nodes import NodeState
 from queryard.core.state import State
 from queryard.policies.provisioning.dlx import MeetDeadlines
 from queryard.policies.provisioning.maxbsd import BoundSlowdown

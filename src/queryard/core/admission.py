@@ -7,7 +7,8 @@ is not kept for it: these wait for one another only.
 
 from __future__ import annotations
 
-from .entities import NodeState, QueryState
+from .entities import QueryState
+from .nodes import NodeState
 from .ranks import PoolTree
 from .state import State
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from .entities import Candidate, JobState, NodeState, QueryState
+from .entities import Candidate, JobState, QueryState
 from .kernel import Kernel
 from .lifecycle import PENDING, RUNNING
 from .model import MAP
+from .nodes import NodeState
 from .phases import PhaseState
 
 # (job, node) -> slots

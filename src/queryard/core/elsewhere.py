@@ -5,9 +5,10 @@ That is said of a failure by the driver (`Retry`), which knows the error.
 
 from __future__ import annotations
 
-from .entities import JobState, NodeState
+from .entities import JobState
 from .failed_at import FailedAt
 from .lifecycle import PENDING
+from .nodes import NodeState
 from .phases import PhaseState
 from .state import State
 

@@ -15,9 +15,10 @@ from .changes.tasks import launch_one, launch_ride
 from .charges import Charges
 from .commands import Command, Launch
 from .elsewhere import find_aside, has_task_for, job_suits
-from .entities import Candidate, JobState, NodeState, QueryState
+from .entities import Candidate, JobState, QueryState
 from .lifecycle import PENDING
 from .model import MAP, TaskId
+from .nodes import NodeState
 from .parts import JobOrder, Part, Placement, ScanSharing, SlotSplit, Speculation
 from .phases import PhaseState
 from .policy import Policy

@@ -10,9 +10,10 @@ from itertools import islice
 
 from .claims import Claims
 from .deal import Deal
-from .entities import NO_LIMIT, Candidate, JobState, NodeState
+from .entities import NO_LIMIT, Candidate, JobState
 from .filling import most_free
 from .kernel import Kernel
+from .nodes import NodeState
 from .pools import Pool
 from .serving import PASSING, is_alone, is_next
 

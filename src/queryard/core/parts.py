@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
-from .entities import Candidate, JobState, NodeState
+from .entities import Candidate, JobState
+from .nodes import NodeState
 from .phases import PhaseState
 from .rankings import Key, Ranking
 

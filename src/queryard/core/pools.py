@@ -9,8 +9,9 @@ from heapq import merge
 from typing import Any
 
 from .apportion import ROUNDING, apportion
-from .entities import Candidate, JobState, NodeState, QueryState
+from .entities import Candidate, JobState, QueryState
 from .lines import Moving
+from .nodes import NodeState
 from .parts import QueryOrder
 from .policy import PoolSpec
 from .rankings import Key, Ranking

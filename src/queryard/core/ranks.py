@@ -12,8 +12,9 @@ import math
 from collections.abc import Callable
 
 from . import lots, turns
-from .entities import Candidate, NodeState, QueryState
+from .entities import Candidate, QueryState
 from .model import UNBOUNDED
+from .nodes import NodeState
 from .policy import PoolSpec
 from .pools import Pool, needs_memory
 from .state import State

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .entities import Candidate, NodeState
+from .entities import Candidate
 from .model import UNBOUNDED
+from .nodes import NodeState
 from .pools import Pool
 from .rankings import Key
 from .ranks import PoolTree

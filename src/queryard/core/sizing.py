@@ -14,8 +14,8 @@ from collections.abc import Iterator
 
 from .changes import cluster
 from .commands import Command, Release, Scale
-from .entities import NodeState
 from .model import UNBOUNDED
+from .nodes import NodeState
 from .parts import Provisioning
 from .state import State
 

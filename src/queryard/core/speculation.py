@@ -10,9 +10,9 @@ from __future__ import annotations
 from .changes.tasks import launch_again
 from .commands import Command, Launch
 from .elsewhere import suits
-from .entities import NodeState
 from .filling import Filling
 from .model import MAP
+from .nodes import NodeState
 from .parts import Speculation
 from .ranks import PoolTree
 from .standing import Standing

@@ -11,11 +11,12 @@ import random
 from dataclasses import dataclass
 
 from .commands import Launch
-from .entities import Host, JobState, NodeState, QueryState
+from .entities import JobState, QueryState
 from .errors import InvalidModel, unknown_name
 from .events import PolicyChosen
 from .means import Mean, Typical, pooled_mean
 from .model import MAP, SPANS, Kind, Span, Table
+from .nodes import Host, NodeState
 
 # A query is small if it needs no more than this part of what is kept for small ones.
 SMALL_PARTS = 3

@@ -6,7 +6,8 @@ import math
 
 from queryard.core import commands as do
 from queryard.core import events as ev
-from queryard.core.entities import JobState, NodeState
+from queryard.core.entities import JobState
+from queryard.core.nodes import NodeState
 from queryard.core.state import State
 
 from .circles import Circles, Reader

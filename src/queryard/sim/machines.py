@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from queryard.core import commands as do
-from queryard.core.entities import NodeState
 from queryard.core.events import Event, NodeJoined, NodeLost
 from queryard.core.model import Node
+from queryard.core.nodes import NodeState
 from queryard.core.state import State
 
 from .conditions import Conditions

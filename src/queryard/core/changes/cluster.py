@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from operator import itemgetter
 
-from ..entities import Host, NodeState, QueryState
+from ..entities import QueryState
 from ..errors import InvalidEvent, unknown_name
 from ..events import (
     NodeJoined,
@@ -19,6 +19,7 @@ from ..events import (
 )
 from ..lifecycle import TASK_MOVES
 from ..model import MAP, TaskId
+from ..nodes import Host, NodeState
 from ..state import State
 from . import estimates, leases, queries, tasks
 

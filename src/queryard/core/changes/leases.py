@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ..entities import Answer, JobState, NodeState
+from ..entities import Answer, JobState
 from ..errors import InvalidEvent
 from ..events import AnswerReported, LeaseEnded, Progressed, WidthChanged
 from ..failed_at import failed_at
 from ..lifecycle import HELD, LEASE_MOVES, REVOKING
+from ..nodes import NodeState
 from ..state import State
 from . import estimates, queries
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ..commands import Launch
-from ..entities import JobState, NodeState
+from ..entities import JobState
 from ..errors import InvalidEvent
 from ..events import TaskFailed, TaskFinished
 from ..failed_at import failed_at
 from ..lifecycle import TASK_MOVES
 from ..model import MAP, TaskId
+from ..nodes import NodeState
 from ..phases import PhaseState
 from ..state import State
 from . import estimates, queries

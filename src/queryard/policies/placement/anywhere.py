@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from queryard.core.entities import JobState, NodeState
+from queryard.core.entities import JobState
+from queryard.core.nodes import NodeState
 from queryard.core.parts import Placement
 from queryard.core.state import State
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from queryard.core.entities import JobState, NodeState
+from queryard.core.entities import JobState
+from queryard.core.nodes import NodeState
 from queryard.core.parts import Placement
 from queryard.core.state import State
 

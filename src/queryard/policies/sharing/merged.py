@@ -6,7 +6,8 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Self
 
-from queryard.core.entities import JobState, NodeState
+from queryard.core.entities import JobState
+from queryard.core.nodes import NodeState
 from queryard.core.parts import Ride, ScanSharing
 from queryard.core.state import State
 

@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 
 from queryard.core.commands import Launch
-from queryard.core.entities import JobState, NodeState
+from queryard.core.entities import JobState
 from queryard.core.model import MAP
+from queryard.core.nodes import NodeState
 from queryard.core.parts import Speculation
 from queryard.core.phases import PhaseState
 from queryard.core.state import State

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from queryard.core.apportion import apportion
-from queryard.core.entities import NodeState
+from queryard.core.nodes import NodeState
 from queryard.core.state import State
 
 from .static import Static

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from queryard.core.entities import NodeState
 from queryard.core.model import MAP, REDUCE
+from queryard.core.nodes import NodeState
 from queryard.core.state import State
 
 from .lanes import BOTH_MAPS_FIRST, BOTH_REDUCES_FIRST

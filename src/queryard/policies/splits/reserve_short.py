@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator
 from typing import Self
 
-from queryard.core.entities import JobState, NodeState
+from queryard.core.entities import JobState
 from queryard.core.lifecycle import RUNNING
+from queryard.core.nodes import NodeState
 from queryard.core.parts import SlotSplit
 from queryard.core.phases import PhaseState
 from queryard.core.state import State

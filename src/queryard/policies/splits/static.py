@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from queryard.core.entities import NodeState
+from queryard.core.nodes import NodeState
 from queryard.core.state import State
 
 from ..checks import whole
