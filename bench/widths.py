@@ -18,18 +18,24 @@ from __future__ import annotations
 import argparse
 import math
 import statistics
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from queryard.core.commands import Command
+from queryard.core.events import Event
 from queryard.core.model import Divisible, Job, Node, Query
+from queryard.core.scheduler import Scheduler
 from queryard.core.speedup import Speedup
 from queryard.metrics import summarise
-from queryard.sim import alone_times, simulate
+from queryard.sim import alone_times
 from queryard.sim.references import IDEALS, demands_of
+from queryard.sim.run import build, run_to_end
 from queryard.workload.model import Arrival, JobTruth, Workload
 
 SLOTS = 64
@@ -51,6 +57,10 @@ SYSTEMS = {
 }
 
 
+# The columns of a table, and their digits.
+FIELDS = {"mean_s": 3, "short": 2, "long": 2, "leased": 2, "step_ms": 2}
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One system on one mix at one load; slowdowns are responses over times alone."""
@@ -59,6 +69,23 @@ class Row:
     short: float
     long: float
     leased: float
+    # Milliseconds of processor time per step of the kernel.
+    step_ms: float
+
+
+class Timed(Scheduler):
+    """A kernel that counts its steps, and the processor time that they take."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.steps, self.spent_s = 0, 0.0
+
+    def handle(self, *events: Event) -> list[Command]:
+        began_s = time.thread_time()
+        commands = super().handle(*events)
+        self.spent_s += time.thread_time() - began_s
+        self.steps += 1
+        return commands
 
 
 def curve(work_s: float, draw: Random) -> Speedup:
@@ -91,23 +118,31 @@ def measure(given: Workload) -> Iterator[tuple[str, Row]]:
     alone_s = alone_times(given, nodes)
     works = {arrival.query.id: arrival.work_s for arrival in given.arrivals}
     for name, (profile, estimates) in SYSTEMS.items():
-        run = simulate(given, nodes, profile, estimates=estimates)
+        driver = build(given, nodes, profile, estimates=estimates, kernel=Timed)
+        run = run_to_end(driver)
+        kernel = driver.scheduler
+        assert isinstance(kernel, Timed)
+        step_ms = kernel.spent_s / kernel.steps * 1e3
         summary = summarise(run.journal, work_s=works)
         submits = {arrival.query.id: arrival.query.submit_s for arrival in given.arrivals}
         responses = {query: end_s - submits[query] for query, end_s in run.ends.items()}
-        yield name, _row(responses, alone_s, works, summary.leased_per_work or 0.0)
+        yield name, _row(responses, alone_s, works, summary.leased_per_work or 0.0, step_ms)
     for name, ideal in IDEALS.items():
-        yield name, _row(ideal(demands_of(given, alone_s), SLOTS), alone_s, works, 1.0)
+        yield name, _row(ideal(demands_of(given, alone_s), SLOTS), alone_s, works, 1.0, math.nan)
 
 
 def _row(
-    responses: dict[str, float], alone_s: dict[str, float], works: dict[str, float], leased: float
+    responses: dict[str, float],
+    alone_s: dict[str, float],
+    works: dict[str, float],
+    leased: float,
+    step_ms: float,
 ) -> Row:
     slowdowns: dict[bool, list[float]] = {False: [], True: []}
     for query, response_s in responses.items():
         slowdowns[works[query] >= LONG_S].append(response_s / alone_s[query])
     short, long = (statistics.fmean(found) if found else math.nan for found in slowdowns.values())
-    return Row(statistics.fmean(responses.values()), short, long, leased)
+    return Row(statistics.fmean(responses.values()), short, long, leased, step_ms)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -133,13 +168,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _table(title: str, found: dict[str, list[Row]]) -> Table:
     """Medians over the seeds."""
     table = Table(title=title)
-    headers = ("", "mean response", "slowdown, short", "slowdown, long", "leased over worked")
+    shares = ("slowdown, short", "slowdown, long", "leased over worked", "ms per step")
+    headers = ("", "mean response", *shares)
     for column in headers:
         table.add_column(column, justify="right" if column else "left")
     for name, rows in found.items():
         shown = [
             f"{statistics.median(getattr(row, field) for row in rows):.{digits}f}"
-            for field, digits in (("mean_s", 3), ("short", 2), ("long", 2), ("leased", 2))
+            for field, digits in FIELDS.items()
         ]
         table.add_row(name, f"{shown[0]} s", *("-" if v == "nan" else v for v in shown[1:]))
     return table
