@@ -15,7 +15,7 @@ from .filling import most_free
 from .kernel import Kernel
 from .nodes import NodeState
 from .pools import Pool
-from .serving import PASSING, is_alone, is_next
+from .serving import PASSING, is_alone, next_leaf
 
 # A slot that speeds a job up by less than this part of a slot is offered to all others first.
 WORTH = 0.1
@@ -67,34 +67,36 @@ class FittingDeal(Deal):
         job.fit = job.slots
         self._sated[job.uid] = job
 
+    def _offer(self, node: NodeState) -> bool:
+        gave = False
+        while self._in_a_row and node.free:
+            leaf = next_leaf(self._tree, 0)
+            if leaf is None or leaf.by_slots or not self._serve(leaf, 0, node):
+                break
+            gave = True
+        return gave or super()._offer(node)
+
     def _serve(self, leaf: Pool, lane: int, node: NodeState) -> bool:
-        """Give a slot to the candidate of a leaf to which it is worth most; and the next slots, as
-        long as the tree would lead to this leaf again.
+        """Give a slot to the candidate of a leaf to which it is worth most; or several slots that
+        would go to the leaf.
         """
         claims = self._claims_of(leaf, lane, node)
-        gave = False
-        while True:
-            if self._in_a_row and self._widen(claims, leaf, node):
-                gave = True
-            elif (best := claims.best()) is None:
-                return gave
-            elif self._attempt(best[1], lane, node):
-                gave = True
-                job = self._dealt[-1][0]
-                if job.uid in self._sated:
-                    self._waived.append((claims, *best, job))
-                else:
-                    claims.again(*best, job)
-            else:
+        if self._in_a_row and self._widen(claims, leaf, node):
+            return True
+        while (best := claims.best()) is not None:
+            if not self._attempt(best[1], lane, node):
                 continue
-            if not (self._in_a_row and node.free and is_next(leaf, lane)):
-                return gave
+            job = self._dealt[-1][0]
+            if job.uid in self._sated:
+                self._waived.append((claims, *best, job))
+            else:
+                claims.again(*best, job)
+            return True
+        return False
 
     def _widen(self, claims: Claims, leaf: Pool, node: NodeState) -> bool:
         """Give slots to jobs that have some, while one of these is first; whether any was."""
-        most = node.free if is_alone(leaf) else 1
-        if self._filling.charges.meters:
-            most = min(most, int(self._tree.room(leaf.index)))
+        most = min(node.free, int(self._tree.room(leaf.index))) if is_alone(leaf) else 1
         slots = 0
         while slots < most and (claim := claims.first()) is not None:
             job, speed = claim[3:]

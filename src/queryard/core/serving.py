@@ -53,16 +53,16 @@ def serve(
     return False
 
 
-def is_next(leaf: Pool, lane: int) -> bool:
-    """Whether a slot that is offered while slots are dealt would come to this leaf, of all."""
-    if not leaf.ready[lane]:
-        return False
-    pool, parent = leaf, leaf.parent
-    while parent is not None:
-        if pool.used + 1 > pool.cap or parent.children.entries[0][1] != pool.index:
-            return False
-        pool, parent = parent, parent.parent
-    return pool.used + 1 <= pool.cap
+def next_leaf(tree: PoolTree, lane: int) -> Pool | None:
+    """The leaf that is asked first for a slot while slots are dealt; None if that takes a look at
+    several.
+    """
+    pool = tree.root
+    while pool.ready[lane] and pool.used + 1 <= pool.cap:
+        if pool.order is not None:
+            return pool
+        pool = tree.pools[pool.children.entries[0][1]]
+    return None
 
 
 def is_alone(leaf: Pool) -> bool:
