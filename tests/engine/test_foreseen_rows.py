@@ -88,6 +88,8 @@ QUERIES = {
     "ORDER BY moment) AS p FROM orders) WHERE p IS NOT NULL",
     "groups of few rows": "SELECT count(*), sum(n) FROM (SELECT buyer, count(*) AS n FROM orders "
     "WHERE order_id % 10 = 0 GROUP BY buyer HAVING count(*) > 1)",
+    "groups of a large sum": "SELECT count(*) FROM (SELECT buyer FROM orders "
+    "GROUP BY buyer HAVING sum(price) > 8000)",
     "a function of a column of a table that a join sifts": "SELECT sum(price) FROM orders "
     "JOIN people ON buyer = person_id WHERE name LIKE 'p1%' AND price % 20 = 0",
     "a union": "SELECT d, count(*) FROM (SELECT 'a' AS s, date_trunc('day', moment) AS d "

@@ -22,7 +22,7 @@ from .amounts import Amounts
 from .join_sizes import Pushed, is_indexed, joined, pushed_by
 from .judged import Judging, Known, equal_share
 from .keys import of_groups
-from .made_filters import made_share, partition_keys
+from .made_filters import aggregated, made_share, partition_keys
 from .nodes import LIMITS, is_stream, key_names, named, named_below
 from .nodes import below as below_ids
 from .plans import WIDTH_BYTES, PlanNames, is_scan, number, operator_name, texts
@@ -289,7 +289,8 @@ class PlanAmounts:
         for text in conditions:
             self._add(node, amounts.compute(text, below.rows, below.columns))
         self._add(node, {"filtered_values": below.rows * len(below.columns)})
-        made = made_share(conditions, below.columns, self._projections.meanings)
+        meanings = self._projections.meanings
+        made = made_share(conditions, below.columns, meanings, self._known.mean)
         if made is not None:
             return below.thinned(max(1.0, below.rows * made), UNJUDGED)
         facts = self._facts.get(below.table)
@@ -326,7 +327,7 @@ class PlanAmounts:
         self._add(node, amounts.aggregate(name, keys, calls, below.rows, counted))
         made = [of_groups(key, groups) for key in keys]
         each = below.rows / max(1.0, groups)
-        columns = [*made, *[Column(call=call, group_rows=each) for call in calls]]
+        columns = [*made, *[aggregated(call, below.columns, each) for call in calls]]
         correction = groups / max(1.0, expected or 1.0)
         doubt = (below.doubt + GROUPED) if groups > 0.1 * below.rows else GROUPED
         names = frozenset(key.name for key in keys)

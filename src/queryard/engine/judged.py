@@ -41,6 +41,7 @@ class Judging(Protocol):
     ) -> float | None: ...
     def bounds(self, key: str, expression: str, condition: str) -> tuple[float, float] | None: ...
     def prepare(self, key: str, condition: str, expressions: Sequence[str]) -> None: ...
+    def mean(self, key: str, expression: str) -> float | None: ...
     def frequent(
         self, key: str, expression: str, condition: str = "", own: str = ""
     ) -> Mapping[Any, float] | None: ...
@@ -135,6 +136,12 @@ class Known:
         if self.judge is None or not conditions:
             return False
         return self.judge.share(facts.key, " AND ".join(conditions)) is not None
+
+    def mean(self, column: Column) -> float | None:
+        """The mean of the values of a column, whatever filters have left."""
+        if self.judge is None or not column.text:
+            return None
+        return self.judge.mean(column.table, column.text)
 
     def united(self, columns: Sequence[Column]) -> Column:
         """One column of all branches of a union, which have some of their values in common."""

@@ -1,6 +1,7 @@
 """What filters keep that test what an aggregate or a window has made: no sample has such values.
 
-Rows of a group are taken for geometrically distributed, since most keys are skewed.
+Rows of a group are taken for geometrically distributed, and sums of a group for exponentially,
+since most keys are skewed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,20 @@ _COMPARED = re.compile(r"\(?(.+?) (<=|>=|<|>|=) (\d+(?:\.\d+)?)\)?")
 _PRESENT = re.compile(r"\(?(.+) IS NOT NULL\)?")
 _RANKS = ("row_number", "rank", "dense_rank")
 _SHIFTS = ("lag", "lead")
+_ADDED = re.compile(r"sum(?:_no_overflow)?\((.+)\)")
 _PARTITIONED = re.compile(r"OVER \(PARTITION BY (.+?)(?: ORDER BY .*)?\)$")
+
+
+Mean = Callable[[Column], float | None]
+"""The mean of the values of a column, where it is known."""
+
+
+def aggregated(call: str, below: Sequence[Column], group_rows: float) -> Column:
+    """What an aggregate makes of groups of so many rows."""
+    added = _ADDED.fullmatch(call)
+    return Column(
+        call=call, group_rows=group_rows, added=None if added is None else source(added[1], below)
+    )
 
 
 def partition_keys(call: str) -> list[str] | None:
@@ -33,7 +47,10 @@ def partition_keys(call: str) -> list[str] | None:
 
 
 def made_share(
-    conditions: Sequence[str], columns: Sequence[Column], meanings: Mapping[str, str]
+    conditions: Sequence[str],
+    columns: Sequence[Column],
+    meanings: Mapping[str, str],
+    mean: Mean = lambda column: None,
 ) -> float | None:
     """The share of rows that pass; None unless that can be told of all conditions.
 
@@ -42,21 +59,26 @@ def made_share(
     (0.25, None)
     >>> made_share(["(#0 <= 3)"], [Column(call="rank() OVER ()", group_rows=60.0)], {})
     0.05
+    >>> total = Column(call="sum(#1)", group_rows=4.0, added=Column("x"))
+    >>> round(made_share(["(#0 > 300)"], [total], {}, lambda column: 25.0), 3)
+    0.05
     """
     share = 1.0
     for text in conditions:
-        found = _share(text, lambda name: _made(name, columns, meanings))
+        found = _share(text, lambda name: _made(name, columns, meanings), mean)
         if found is None:
             return None
         share *= found
     return share
 
 
-def _share(text: str, made: Callable[[str], Column | None]) -> float | None:
+def _share(text: str, made: Callable[[str], Column | None], mean: Mean) -> float | None:
     compared, present = _COMPARED.fullmatch(text), _PRESENT.fullmatch(text)
     if compared is not None:
         column = made(compared[1])
         sign, value = compared[2], float(compared[3])
+        if column is not None and column.added is not None:
+            return _share_of_sums(column, column.added, sign, value, mean)
         below = _below_of(column)
         if below is None:
             return None
@@ -67,6 +89,16 @@ def _share(text: str, made: Callable[[str], Column | None]) -> float | None:
     if present is not None and (column := made(present[1])) is not None:
         return 1.0 if _function(column.call) in _SHIFTS else None
     return None
+
+
+def _share_of_sums(
+    column: Column, added: Column, sign: str, value: float, mean: Mean
+) -> float | None:
+    each = mean(added)
+    if each is None or each <= 0 or sign == "=":
+        return None
+    above = math.exp(-value / (each * max(1.0, column.group_rows)))
+    return above if sign.startswith(">") else 1 - above
 
 
 def _below_of(column: Column | None) -> Callable[[float], float] | None:

@@ -56,9 +56,11 @@ class Column:
     frequent: Mapping[Any, float] | None = None
     # Whether rows were grouped by it.
     grouped: bool = False
-    # Of what an aggregate or a window makes: the call, and the rows of a group or a partition.
+    # Of what an aggregate or a window makes: the call, the rows of a group or a partition, and
+    # the column that a sum adds up.
     call: str = ""
     group_rows: float = 0.0
+    added: Column | None = None
     # Joins above that have dropped rows without a partner, and the shares of rows they have left.
     sifted: Mapping[int, float] = field(default_factory=dict)
 
