@@ -162,18 +162,25 @@ class Judge:
         matches = f"({condition}\n)" if condition else "true"
 
         def of(relation: str, sample: TableSample) -> Mapping[Any, float] | None:
-            those = f"QUALIFY count(*) >= {OFTEN}"
             if sample.exact:
-                those = f"QUALIFY m > 0 ORDER BY m DESC, v LIMIT {MOST_FREQUENT + 1}"
-            rows = self._rows(
-                f"""SELECT v, count(*), count(*) FILTER (matches) AS m, {PIECES_SEEN},
-                        sum(count(*)) OVER (), sum(count(*) FILTER (matches)) OVER ()
-                    FROM (SELECT ({expression}\n), {matches}, {identifier(PIECE)}
-                        FROM {relation} {where}) AS those(v, matches, {identifier(PIECE)})
-                    WHERE v IS NOT NULL GROUP BY v {those}"""
-            )
+                found = self._rows(
+                    f"""SELECT v, count(*) AS n, sum(count(*)) OVER () FROM (
+                            SELECT ({expression}\n) FROM {relation} WHERE {matches}) AS those(v)
+                        WHERE v IS NOT NULL GROUP BY v
+                        ORDER BY n DESC, v LIMIT {MOST_FREQUENT + 1}"""
+                )
+            else:
+                found = self._rows(
+                    f"""SELECT v, count(*), count(*) FILTER (matches), {PIECES_SEEN},
+                            sum(count(*)) OVER (), sum(count(*) FILTER (matches)) OVER ()
+                        FROM (SELECT ({expression}\n), {matches}, {identifier(PIECE)}
+                            FROM {relation} {where}) AS those(v, matches, {identifier(PIECE)})
+                        WHERE v IS NOT NULL GROUP BY v QUALIFY count(*) >= {OFTEN}"""
+                )
             try:
-                return None if rows is None else _frequent(rows, sample.exact)
+                if found is None:
+                    return None
+                return _frequent_of_all(found) if sample.exact else _frequent(found)
             except TypeError:  # lists are no keys
                 return None
 
@@ -326,19 +333,22 @@ class Judge:
         return name
 
 
-def _frequent(rows: Sequence[tuple[Any, ...]], exact: bool) -> Mapping[Any, float]:
+def _frequent_of_all(rows: Sequence[tuple[Any, ...]]) -> Mapping[Any, float]:
+    """The shares of values from their rows and all rows, the most frequent ones first."""
+    few = len(rows) <= MOST_FREQUENT
+    return {value: n / total for value, n, total in rows[:MOST_FREQUENT] if few or n >= OFTEN}
+
+
+def _frequent(rows: Sequence[tuple[Any, ...]]) -> Mapping[Any, float]:
     """The shares of values of which rows, those that match and pieces were counted, with sums."""
-    found = []
+    shares = {}
     for value, n, matches, places, all_rows, all_matches in rows:
-        if exact and (matches >= OFTEN or len(rows) <= MOST_FREQUENT):
-            found.append((matches / all_matches, value))
-        elif not exact and places >= OFTEN_PLACES:
+        if places >= OFTEN_PLACES:
             kept = n * all_matches / all_rows
-            found.append((n / all_rows * (matches + ALIKE) / (kept + ALIKE), value))
-    found.sort(key=lambda one: -one[0])
-    shares = {value: share for share, value in found[:MOST_FREQUENT]}
-    whole = max(1.0, sum(shares.values()))
-    return {value: share / whole for value, share in shares.items()}
+            shares[value] = n / all_rows * (matches + ALIKE) / (kept + ALIKE)
+    most = sorted(shares, key=lambda value: -shares[value])[:MOST_FREQUENT]
+    whole = max(1.0, sum(shares[value] for value in most))
+    return {value: shares[value] / whole for value in most}
 
 
 def _bounds_sql(expression: str) -> str:
