@@ -25,6 +25,8 @@ class Dealing:
         orders = kernel.policy.pools.orders
         # Whether an order drifts that does not ask for its own times.
         self._drifts = any("time" in order.changes_with and not order.is_timed for order in orders)
+        # Whether an order goes by the time: what is ranked anew counts towards its next refresh.
+        self._by_time = any("time" in order.changes_with for order in orders)
         # Whether an order goes by how long slots have been leased.
         self._rotates = any("leased" in order.changes_with for order in orders)
         # Leases revoked at the current time are not revoked again at the same time. Otherwise two
@@ -56,7 +58,8 @@ class Dealing:
         freed, is_new = list(notes.freed), standing.has_new_candidates
         self._shares = fitting_shares(kernel)
         standing.has_new_candidates = is_new
-        if self._shares is not None:
+        has_free = any(node.free for node in self._state.nodes.values())
+        if self._shares is not None and (has_free or self._by_time):
             with limited(kernel, self._shares):
                 self._filling.fill()
             # What is left over, as on a host where no job was dealt more, is still of some use.

@@ -43,9 +43,9 @@ class Standing:
             return 0
         maps = job.map
         if maps is None:
-            closed = job.finishing or job.restarting
-            most = min(job.width, job.fit)
-            return self.split.lease_bits if job.slots < most and not closed else 0
+            if job.slots >= job.width or job.slots >= job.fit or job.finishing or job.restarting:
+                return 0
+            return self.split.lease_bits
         lanes = 0
         if maps.counts[PENDING] and not job.held_back:
             lanes = self._suiting(job, maps, self.split.map_bits)
