@@ -81,7 +81,7 @@ class FittingDeal(Deal):
         would go to the leaf.
         """
         claims = self._claims_of(leaf, lane, node)
-        if self._in_a_row and self._widen(claims, leaf, node):
+        if self._in_a_row and claims.first() is not None and self._widen(claims, leaf, node):
             return True
         while (best := claims.best()) is not None:
             if not self._attempt(best[1], lane, node):

@@ -35,7 +35,6 @@ class Pool:
         "by_job",
         "by_size",
         "by_slots",
-        "by_trial",
         "cap",
         "child_caps",
         "children",
@@ -83,8 +82,6 @@ class Pool:
         changes = spec.order.changes_with if spec.order else frozenset()
         self.by_job = spec.order is not None and spec.order.unit == "job"
         self.by_slots = "slots" in changes
-        # Whether keys may be others while slots are dealt on trial.
-        self.by_trial = not changes.isdisjoint({"slots", "leased", "time"})
         self.by_size = not changes.isdisjoint({"work", "size"})
         self.rekeys = bool(changes)
         make = self.order.ranking if self.order is not None else Ranking
@@ -255,7 +252,6 @@ class Pool:
         copy.order = self.order.fork() if self.order else None
         copy.by_job = self.by_job
         copy.by_slots = self.by_slots
-        copy.by_trial = self.by_trial
         copy.by_size = self.by_size
         copy.rekeys = self.rekeys
         copy.moves = self.moves

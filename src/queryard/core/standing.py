@@ -35,6 +35,8 @@ class Standing:
         # phases that turn.
         changes = {change for order in policy.pools.orders for change in order.changes_with}
         self.every_launch = not one or "slots" in changes
+        # Whether they depend on slots that move on trial, or on the time.
+        self._notes_trials = not one or not changes.isdisjoint({"slots", "leased", "time"})
         state.notes.every_task = self.every_launch or self._slow_start or "work" in changes
 
     def usable_lanes(self, job: JobState) -> int:
@@ -90,7 +92,7 @@ class Standing:
     def shift(self, job: JobState) -> None:
         """The same after slots of the job have moved on trial: its work has not changed."""
         self._rank(job)
-        if self._notes_jobs or self.tree.pools[job.query.pool].by_trial:
+        if self._notes_trials:
             self._note(job)
 
     def _rank(self, job: JobState) -> None:
