@@ -36,7 +36,7 @@ class SlotBySlot(FittingDeal):
 
     def __init__(self, kernel: Kernel) -> None:
         super().__init__(kernel)
-        self._has_one_node = self._in_a_row = False
+        self._has_one_node = self._is_plain = False
         holders = self._state.leaseholders.values()
         self._homes = {job.uid: Homes(kernel, job) for job in holders}
         self._lines: dict[object, tuple[int, list[Place]]] = {}

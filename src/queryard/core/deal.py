@@ -168,11 +168,7 @@ class Deal:
     def _give(self, job: JobState, phase: PhaseState | None, node: NodeState) -> None:
         """One slot to a job: of the node, or where it holds one already."""
         if phase is None:
-            if not self._has_one_node:
-                homes = self._homes.get(job.uid)
-                node = (homes.take() if homes is not None else None) or self._filling.home(
-                    job, node
-                )
+            node = self._home(job, node)
             node.leased += 1
             self._dealt.append((job, node))
             more = job.slots + 1 < job.width
@@ -199,6 +195,13 @@ class Deal:
             self._standing.shift(job)
         elif self._standing.every_launch:
             self._standing.launched(job)
+
+    def _home(self, job: JobState, node: NodeState) -> NodeState:
+        """The node of which a job is given a slot when one of this node is offered to it."""
+        if self._has_one_node:
+            return node
+        homes = self._homes.get(job.uid)
+        return (homes.take() if homes is not None else None) or self._filling.home(job, node)
 
     def _is_enough(self, job: JobState) -> bool:
         """Whether a job is not to be given more of the leases, for now."""

@@ -34,8 +34,9 @@ class FittingDeal(Deal):
         self._worth = WORTH
         self._sated: dict[int, JobState] = {}
         self._waived: list[tuple[Claims, int, Candidate, JobState]] = []
-        # Whether a leaf may deal several slots at once.
-        self._in_a_row = self._has_one_node and self._tree.lanes == 1
+        # Whether the tree need not be asked for each slot, and how many slots are offered at once.
+        self._is_plain = self._tree.lanes == 1 and not self._state.apart
+        self._in_a_row = len(self._nodes) == 1
 
     def _deal(self) -> None:
         if self._state.apart:
@@ -69,7 +70,7 @@ class FittingDeal(Deal):
 
     def _offer(self, node: NodeState) -> bool:
         gave = False
-        while self._in_a_row and node.free:
+        while self._is_plain and node.free and (self._in_a_row or not gave):
             leaf = next_leaf(self._tree, 0)
             if leaf is None or leaf.by_slots or not self._serve(leaf, 0, node):
                 break
@@ -81,7 +82,7 @@ class FittingDeal(Deal):
         would go to the leaf.
         """
         claims = self._claims_of(leaf, lane, node)
-        if self._in_a_row and claims.first() is not None and self._widen(claims, leaf, node):
+        if self._is_plain and claims.first() is not None and self._widen(claims, leaf, node):
             return True
         while (best := claims.best()) is not None:
             if not self._attempt(best[1], lane, node):
@@ -96,7 +97,9 @@ class FittingDeal(Deal):
 
     def _widen(self, claims: Claims, leaf: Pool, node: NodeState) -> bool:
         """Give slots to jobs that have some, while one of these is first; whether any was."""
-        most = min(node.free, int(self._tree.room(leaf.index))) if is_alone(leaf) else 1
+        most = 1
+        if self._in_a_row and is_alone(leaf):
+            most = min(node.free, int(self._tree.room(leaf.index)))
         slots = 0
         while slots < most and (claim := claims.first()) is not None:
             job, speed = claim[3:]
@@ -105,7 +108,10 @@ class FittingDeal(Deal):
             slots += 1
             job.slots += 1
             job.query.slots += 1
-            self._dealt.append((job, node))
+            home = self._home(job, node)
+            home.free -= 1
+            home.leased += 1
+            self._dealt.append((job, home))
             faster = job.speedup.speed(job.slots + 1)
             if faster - speed < self._worth:
                 claims.drop_first()
@@ -116,8 +122,6 @@ class FittingDeal(Deal):
                 claims.raise_first(faster)
                 if job.slots >= job.width:
                     self._standing.shift(job)
-        node.free -= slots
-        node.leased += slots
         if self._filling.charges.meters and slots:
             self._tree.charge(leaf.index, slots)
         return slots > 0
