@@ -48,7 +48,8 @@ class Tumm(SplitByWork):
         wanted = (maps, self._slots - maps)
         running = (work.maps, work.reduces)
         here = (node.maps, node.reduces)
-        if lacks_maps(wanted, running, node.spec.slots, here):
+        # Where all nodes drain, there is nothing to divide: only what began there goes on.
+        if not self._slots or lacks_maps(wanted, running, node.spec.slots, here):
             return BOTH_MAPS_FIRST
         return BOTH_REDUCES_FIRST
 
