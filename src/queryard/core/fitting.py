@@ -34,7 +34,7 @@ class FittingDeal(Deal):
         self._worth = WORTH
         self._sated: dict[int, JobState] = {}
         self._waived: list[tuple[Claims, int, Candidate, JobState]] = []
-        # Whether the tree need not be asked for each slot, and how many slots are offered at once.
+        # Whether the tree need not be asked for each slot, and whether all slots are of one node.
         self._is_plain = self._tree.lanes == 1 and not self._state.apart
         self._in_a_row = len(self._nodes) == 1
 
@@ -69,6 +69,7 @@ class FittingDeal(Deal):
         self._sated[job.uid] = job
 
     def _offer(self, node: NodeState) -> bool:
+        """Give slots of the node as the tree would, leaf after leaf; ask the tree for the rest."""
         gave = False
         while self._is_plain and node.free and (self._in_a_row or not gave):
             leaf = next_leaf(self._tree, 0)
@@ -113,7 +114,7 @@ class FittingDeal(Deal):
             home.leased += 1
             self._dealt.append((job, home))
             faster = job.speedup.speed(job.slots + 1)
-            if faster - speed < self._worth:
+            if self._worth and faster - speed < self._worth:
                 claims.drop_first()
                 self._sate(job)
                 self._waived.append((claims, claim[1], claim[2], job))
