@@ -21,6 +21,7 @@ from queryard.live.choosing.questions import Choice, Question
 from queryard.live.choosing.verdicts import verdict
 from queryard.load import Request
 from queryard.policies import resolve_profile
+from queryard.portfolio.arrivals import Arrived, Expected, Recent
 from queryard.portfolio.documents import Portfolio, read_portfolio
 from queryard.portfolio.present import try_present
 from queryard.portfolio.reflection import Reflection
@@ -58,6 +59,7 @@ class Variant:
 
     reflects: bool = True
     remembers: bool = True
+    expects: bool = True
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,10 @@ class _VirtualSession:
         self.asked = sorted(asked, key=lambda each: (each.time_s, each.id))
         arrivals = tuple(_arrival(each, draw) for each in self.asked)
         self.work_s = {each.query.id: each.truth["all"].work_s for each in arrivals}
+        self.came = {
+            each.id: Arrived(each.time_s, each.tenant, self.work_s[each.id], each.deadline_s)
+            for each in self.asked
+        }
         self.chooser: Chooser | None = None
         self.driver = build(
             Workload("virtual", arrivals, ()),
@@ -114,7 +120,8 @@ class _VirtualSession:
     def _end(self, query: str) -> None:
         if self.chooser is not None:
             now = self.driver.scheduler.state.now
-            self.chooser.ended(query, now, self.work_s[query], self.work_s[query])
+            work_s = self.work_s[query]
+            self.chooser.ended(query, now, work_s, work_s, self.came[query])
 
     def finish(self, objective: Objective) -> VirtualRun:
         self.driver.run()
@@ -148,6 +155,13 @@ def _arrival(asked: Request, draw: Random) -> Arrival:
     return Arrival(query, {"all": JobTruth(work_s=work_s)})
 
 
+class _Nothing(Recent):
+    """Expects no arrival."""
+
+    def expected(self, *_: object) -> tuple[Expected, ...]:
+        return ()
+
+
 class _Looks:
     """The thread and the worker of a portfolio, in virtual time."""
 
@@ -158,7 +172,8 @@ class _Looks:
         reflection = Reflection(settings.objective, most=None if variant.reflects else 1.0)
         self._portfolio = portfolio
         self._driver = run.driver
-        self._chooser = run.chooser = Chooser(portfolio, 0.0, reflection)
+        recent = None if variant.expects else _Nothing()
+        self._chooser = run.chooser = Chooser(portfolio, 0.0, reflection, recent)
         for each in run.asked:
             self._driver.call_at(each.time_s + SOON_S, TIMERS, self._look)
 
@@ -183,8 +198,10 @@ class _Looks:
 
     def _ask(self, question: Question, now: float) -> None:
         settings = self._portfolio.settings
-        cpu_s = EACH_S + PER_QUERY_S * question.queries * len(question.candidates)
-        tried = try_present(question.fork.kernel, question.candidates, math.inf, question.pace)
+        cpu_s = EACH_S + PER_QUERY_S * question.size * len(question.candidates)
+        tried = try_present(
+            question.fork.kernel, question.candidates, math.inf, question.pace, question.expected
+        )
         found = verdict(settings.objective, list(question.candidates), tried, question.since_s)
 
         def answer(then: float) -> list[Event]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from queryard.portfolio.arrivals import Arrived
 from queryard.portfolio.documents import Portfolio
 
 from . import inputs
@@ -77,7 +78,10 @@ class PolicyInForce:
         choosing = self.choosing
         if choosing is not None:
             ended_s = facts.ended_s if facts.error is None else None
-            choosing.ended(facts.id, ended_s, facts.work_s, facts.usage.held_s)
+            request, submitted_s = facts.request, facts.submitted_s
+            due_in_s = None if request.deadline_s is None else request.deadline_s - submitted_s
+            came = Arrived(submitted_s, request.tenant, facts.work_s, due_in_s)
+            choosing.ended(facts.id, ended_s, came, facts.usage.held_s)
 
     def forget(self) -> Callable[[], None]:
         """Forget what the portfolio has learnt, if there is one; the policy in force stays.

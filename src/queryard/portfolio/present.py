@@ -6,7 +6,7 @@ where the queue is long, and what its nodes have cost so far does not count.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from queryard.core.changes import apply
@@ -16,6 +16,7 @@ from queryard.core.scheduler import Scheduler
 from queryard.sim.coarse import coarsen, longer_turns, look_every_s
 from queryard.sim.conditions import Conditions
 
+from .arrivals import Expected
 from .trials import Profile, Trial, try_out
 
 # Slots of a machine are there at once.
@@ -63,11 +64,13 @@ def try_present(
     candidates: Mapping[str, Profile],
     most_s: float,
     pace: float = 1.0,
+    expected: Sequence[Expected] = (),
     rest: Callable[[], None] = lambda: None,
 ) -> list[Trial | Untried]:
     """What each candidate would make of the queue, in at most `most_s` processor seconds for all.
 
-    A core-second takes `pace` slot-seconds. A candidate that fails spoils no other one.
+    A core-second takes `pace` slot-seconds, and queries are `expected` meanwhile. A candidate that
+    fails spoils no other one.
     """
     state = fork.state
     if pace != 1.0:
@@ -75,6 +78,7 @@ def try_present(
             # Tasks are estimated by the time that others took; divisible work by its core-seconds.
             if job.spec.divisible is not None:
                 apply(state, EstimateChanged(state.now, job.id, work_s=job.work_s * pace))
+    coming = [each._replace(work_s=each.work_s * pace) for each in expected]
     every_s = look_every_s(state)
     coarsen(fork, every_s)
     for node in state.nodes.values():
@@ -85,7 +89,9 @@ def try_present(
     for name, profile in candidates.items():
         one = {name: longer_turns(profile, every_s)}
         try:
-            found += try_out(fork, one, most_s=each_s, conditions=conditions, rest=rest)
+            found += try_out(
+                fork, one, most_s=each_s, conditions=conditions, expected=coming, rest=rest
+            )
         except QueryardError as error:
             found.append(Untried(name, str(error)))
         except Exception as error:

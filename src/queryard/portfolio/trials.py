@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from queryard.sim.driver import SimDriver
 from queryard.sim.forecast import resume
 
 from .answers import Steps, unsure_by_query
+from .arrivals import Expected, as_arrivals, as_one, one_by_one
 from .scores import QueryEnd, Schedule
 
 Profile = Mapping[str, Any]
@@ -52,18 +53,20 @@ def try_out(
     most_launches: int = MOST_LAUNCHES,
     most_s: float = math.inf,
     conditions: Conditions | None = None,
+    expected: Sequence[Expected] = (),
     rest: Callable[[], None] = lambda: None,
 ) -> list[Trial]:
     """Simulate every candidate from now to the end of the queue, to a horizon, for so many
     launches, or for `most_s` processor seconds each. A query that has not ended by then ends after
     it, in the order of the work left.
 
-    `conditions` are those of an ideal world unless they are known to differ. `rest` is called
-    between steps, by a worker that must not use a whole core.
+    `conditions` are those of an ideal world unless they are known to differ. Queries that are
+    `expected` come meanwhile, and count like those that are there. `rest` is called between steps,
+    by a worker that must not use a whole core.
     """
     limits = _Limits(horizon_s, most_launches, most_s, rest)
     return [
-        _try_one(scheduler, name, profile, conditions, limits)
+        _try_one(scheduler, name, profile, conditions, expected, limits)
         for name, profile in candidates.items()
     ]
 
@@ -82,6 +85,7 @@ def _try_one(
     name: str,
     profile: Profile,
     conditions: Conditions | None,
+    expected: Sequence[Expected],
     limits: _Limits,
 ) -> Trial:
     began = time.perf_counter()
@@ -92,10 +96,15 @@ def _try_one(
     active = [(query.spec, query.total_s) for query in state.queries.values()]
     answers = _Answers(fork)
     driver = resume(fork, conditions)
+    arrivals = as_arrivals(expected, state.total_slots)
+    if arrivals:
+        driver.estimates = as_one(expected)
+    for arrival in arrivals:
+        driver.add_arrival(arrival)
     if state.paused_by is not None:
         # In a pause every candidate would look the same: what counts is what comes after it.
         driver.post(now, 0, Resumed(now))
-    driver.post(now, 0, PolicyChosen(now, _for_this_queue(profile)))
+    driver.post(now, 0, PolicyChosen(now, profile if expected else _for_this_queue(profile)))
     reached_s, idle = now, 0
     until_s = now + limits.horizon_s
     step_s = max(1e-3, takes_s(state) / STEPS)
@@ -125,6 +134,18 @@ def _try_one(
         for query, task_s in active
         if query.id in ends_s
     )
+    for each, arrival in zip(expected, arrivals, strict=True):
+        query = arrival.query
+        if query.id in ends_s:
+            end = QueryEnd(
+                query.id,
+                query.submit_s,
+                ends_s[query.id],
+                each.work_s,
+                query.deadline_s,
+                query.tenant,
+            )
+            queries += tuple(one_by_one(each, end, state.total_slots))
     return Trial(
         name,
         Schedule(queries, _leases_s(driver, queries, now)),

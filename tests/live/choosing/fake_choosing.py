@@ -21,7 +21,9 @@ TICK_S = 0.25
 
 def tried(question: Question, candidates: Any) -> Any:
     """What a worker finds that works as it should."""
-    return try_present(question.fork.without_sharers(), candidates, 10.0, question.pace)
+    return try_present(
+        question.fork.without_sharers(), candidates, 10.0, question.pace, question.expected
+    )
 
 
 class FakeChoosing:

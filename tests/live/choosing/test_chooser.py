@@ -12,6 +12,7 @@ from long_forms import examples
 
 from queryard.backends.fake import Script
 from queryard.core.events import PolicyChosen
+from queryard.live.choosing.standing import Standing
 from queryard.live.choosing.verdicts import verdict
 from queryard.live.rules import read_rules
 from queryard.live.settings import Bounds
@@ -476,21 +477,22 @@ def test_an_answer_that_says_nothing_of_the_one_in_force_is_dropped():
 
 
 def test_of_candidates_that_are_as_good_the_one_less_behind_of_late_is_chosen():
-    document = {"portfolio": {"objective": "response", "candidates": ["fifo", "swrd", "edf"]}}
-    chooser = FakeChoosing(document).chooser
+    standing = Standing()
     # Of what nothing is known, the order of candidates decides, not that of their names.
     alike = {"fifo": 9.0, "swrd": 1.0, "edf": 1.0}
-    assert chooser._steady("edf", alike, alike) == "swrd"
-    chooser._behind["swrd"] = 0.5
+    standing.note(alike)
+    assert standing.steady("edf", "fifo", alike, alike, 0.1) == "swrd"
+    standing.behind["swrd"] = 0.5
     nearly = {"fifo": 9.0, "swrd": 1.0, "edf": 1.05}
-    assert chooser._steady("swrd", nearly, nearly) == "edf"
+    assert standing.steady("swrd", "fifo", nearly, nearly, 0.1) == "edf"
 
 
 def test_what_forecasts_were_worth_changes_no_policy_alone():
-    chooser = FakeChoosing(FIRST).chooser
+    standing = Standing()
     corrected = {"fifo": 1.2, "swrd": 1.0}
-    assert chooser._steady("swrd", corrected, {"fifo": 1.0, "swrd": 1.0}) == "fifo"
-    assert chooser._steady("swrd", corrected, {"fifo": 1.05, "swrd": 1.0}) == "swrd"
+    standing.note(corrected)
+    assert standing.steady("swrd", "fifo", corrected, {"fifo": 1.0, "swrd": 1.0}, 0.1) == "fifo"
+    assert standing.steady("swrd", "fifo", corrected, {"fifo": 1.05, "swrd": 1.0}, 0.1) == "swrd"
 
 
 def test_many_small_queries_beside_a_large_one_are_a_reason_to_decide():

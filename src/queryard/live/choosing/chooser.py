@@ -12,17 +12,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from queryard.core.state import State
+from queryard.portfolio.arrivals import MARK, Arrived, Recent
 from queryard.portfolio.budget import Budget
 from queryard.portfolio.documents import Portfolio
 from queryard.portfolio.patterns import Pattern, PatternMemory, pattern_of
 from queryard.portfolio.present import Pace
 from queryard.portfolio.reflection import Outcome, Reflection
+from queryard.portfolio.scores import Schedule
 from queryard.portfolio.selection import BURST, CHANGED, FIRST_LOOK, Selector
 from queryard.portfolio.trials import takes_s
 
 from ..estimates.forecasts import Fork
 from .decisions import PolicyDecision, Tried, told
 from .questions import Choice, Look, Question, View, Wanted
+from .standing import Standing
 from .verdicts import Verdict
 
 # How many decisions are kept to be told.
@@ -34,9 +37,6 @@ START_CPU_S = 0.35
 TRIAL_CPU_S, MORE_QUERIES = 0.0002, 10
 # After a failure the next decision waits for so long, after the second in turn twice as long.
 AGAIN_S, MOST_AGAIN_S = 1.0, 60.0
-# How far candidates were behind: the latest decision counts like this, up to a limit; and what is
-# no difference.
-LATEST, MOST_BEHIND, CLEARLY = 0.1, 1.0, 0.02
 # What the latest answer counts in how long answers usually take.
 USUAL = 0.2
 REMEMBERED = "remembered pattern"
@@ -47,7 +47,11 @@ class Chooser:
     """Decides for one host. `current` is the candidate in force."""
 
     def __init__(
-        self, portfolio: Portfolio, now: float, reflection: Reflection | None = None
+        self,
+        portfolio: Portfolio,
+        now: float,
+        reflection: Reflection | None = None,
+        recent: Recent | None = None,
     ) -> None:
         settings = portfolio.settings
         self.portfolio = portfolio
@@ -55,6 +59,7 @@ class Chooser:
         self.budget = Budget(settings.share, now)
         self._selector = Selector(settings)
         self._reflection = reflection or Reflection(settings.objective)
+        self._recent = recent or Recent(now)
         self._memory = PatternMemory(portfolio.patterns)
         self._sizes = any("provisioning" in of for of in settings.candidates.values())
         self._asked: Question | None = None
@@ -66,8 +71,7 @@ class Chooser:
         self._query_cpu_s = TRIAL_CPU_S * len(portfolio.around(self.current))
         # How long an answer usually takes.
         self._usual_s = 0.05
-        # By how much each candidate was behind the best one of late, as a share.
-        self._behind: dict[str, float] = {}
+        self._standing = Standing()
         # When the last question was asked, and about how many queries.
         self._planned = math.inf, 0
         self._pace = Pace()
@@ -101,14 +105,14 @@ class Chooser:
         """
         selector = self._selector
         parts = self._reflection.forget(), self._memory.forget()
-        before = selector.usual, self._behind, self._pace
-        selector.usual, self._behind, self._pace = {}, {}, Pace()
+        before = selector.usual, self._standing, self._pace
+        selector.usual, self._standing, self._pace = {}, Standing(), Pace()
         self._unchecked = False
 
         def give_back() -> None:
             for part in parts:
                 part()
-            selector.usual, self._behind, self._pace = before
+            selector.usual, self._standing, self._pace = before
 
         return give_back
 
@@ -135,16 +139,19 @@ class Chooser:
         )
         trigger = trigger or (CHECK if self._unchecked else None)
         # A queue that is gone before an answer can come is not worth a question.
-        is_short = not self._sizes and takes_s(state) * self._pace.value < 2 * self._usual_s
+        queue_s = takes_s(state) * self._pace.value
+        is_short = not self._sizes and queue_s < 2 * self._usual_s
         if trigger is None or is_short or self._asked is not None:
             return Look(choice, None, next_s)
-        queries = MORE_QUERIES + len(state.queries)
-        cost_s = queries * self._query_cpu_s if has_worker else self._start_cpu_s
-        if now < self._not_before_s or self.budget.free_s(now, cost_s) > now:
+        if not self._may_ask(now, len(state.queries), queue_s, has_worker):
             return Look(choice, None, next_s)
         if not has_worker:
             self._wanted = Wanted(now, trigger, len(state.queries))
             return Look(choice, None, next_s, wants_worker=True)
+        waiting = map(Arrived.of, state.queries.values())
+        expected = self._recent.expected(waiting, now, queue_s, state.total_slots)
+        if not self._may_ask(now, len(state.queries) + len(expected), queue_s):
+            return Look(choice, None, next_s)
         self._selector.plan(state, now)
         self._planned = now, len(state.queries)
         self._numbers += 1
@@ -163,8 +170,17 @@ class Chooser:
             left,
             candidates,
             self._pace.value,
+            expected,
         )
         return Look(choice, self._asked, next_s)
+
+    def _may_ask(self, now: float, queries: int, queue_s: float, has_worker: bool = True) -> bool:
+        """Whether processor time for a question about so many queries, or for a worker, is there."""
+        cost_s = (MORE_QUERIES + queries) * self._query_cpu_s if has_worker else self._start_cpu_s
+        if queue_s < self.portfolio.settings.period_s:
+            # In calm there is little to decide, and the first look at a burst must not wait.
+            cost_s += self.budget.reserve_s()
+        return now >= self._not_before_s and self.budget.free_s(now, cost_s) <= now
 
     def _crowded(self, state: State, now: float) -> str | None:
         """Whether many more queries wait than at the last decision, however small they are.
@@ -217,7 +233,7 @@ class Chooser:
         self._asked = None
         self._failures = 0
         self._usual_s += USUAL * (late_s - self._usual_s)
-        per_query_s = cpu_s / (MORE_QUERIES + question.queries)
+        per_query_s = cpu_s / (MORE_QUERIES + question.size)
         self._query_cpu_s += USUAL * (per_query_s - self._query_cpu_s)
         self.budget.spend(cpu_s, now)
         why = None
@@ -242,8 +258,9 @@ class Chooser:
         # One that could not be tried is not chosen, and not kept if another one can be.
         for name in found.dropped:
             scores[name] = math.inf
-        chosen = self._steady(selector.best(scores), scores, bare)
         margin = self.portfolio.settings.margin
+        self._standing.note(scores)
+        chosen = self._standing.steady(selector.best(scores), before, scores, bare, margin)
         near = scores[chosen] / (1 - margin)
         as_good = [name for name, score in scores.items() if score <= near]
         self._unchecked = False
@@ -260,39 +277,10 @@ class Chooser:
         record.forecast = bare.get(chosen)
         choice = None if chosen == before else self._switch(chosen, reason, now)
         if chosen in found.trials:
-            schedule = found.trials[chosen].schedule
+            every = found.trials[chosen].schedule.queries
+            schedule = Schedule(tuple(q for q in every if not q.id.startswith(MARK)))
             self._reflection.expect(question.number, chosen, schedule, question.since_s)
         return choice
-
-    def _steady(self, best: str, scores: Mapping[str, float], bare: Mapping[str, float]) -> str:
-        """The best one, or one as good that was less behind of late, in the order of candidates.
-
-        A small queue does not tell all of them apart, and the next one may: two that are nearly as
-        good would take turns, and the next queue would find the worse. So the first candidate,
-        where it is only as good as the one in force, comes back unless it was clearly behind.
-
-        What forecasts were worth says little of another load, and so it changes no policy alone:
-        `bare` scores, without corrections, must be better, too.
-        """
-        before, margin = self.current, self.portfolio.settings.margin
-        is_return = best != before and scores[best] > scores[before] * (1 - margin)
-        least = min(scores.values())
-        for name, score in scores.items():
-            behind = min(MOST_BEHIND, score / least - 1) if least > 0 else 0.0
-            known = self._behind.get(name, behind)
-            self._behind[name] = known + LATEST * (behind - known)
-        if best == before:
-            return best
-        if is_return:
-            is_behind = self._behind[best] > self._behind[before] + CLEARLY
-            return before if is_behind else best
-        as_good = [
-            name
-            for name in scores
-            if scores[name] <= scores[best] / (1 - margin)
-            and bare.get(name, math.inf) < bare.get(before, math.inf)
-        ]
-        return min(as_good, key=lambda name: self._behind[name], default=before)
 
     def failed(
         self,
@@ -342,12 +330,19 @@ class Chooser:
         self.budget.spend(cpu_s, now)
 
     def ended(
-        self, query: str, end_s: float | None, work_s: float = 0.0, held_s: float = 0.0
+        self,
+        query: str,
+        end_s: float | None,
+        work_s: float = 0.0,
+        held_s: float = 0.0,
+        came: Arrived | None = None,
     ) -> None:
         """A query has ended; `end_s` is None if it has failed or was cancelled.
 
         It has used `work_s` core-seconds in `held_s` slot-seconds.
         """
+        if came is not None:
+            self._recent.note(came)
         self._pace.note(work_s, held_s)
         if self._asked is not None:
             self._asked.left.discard(query)

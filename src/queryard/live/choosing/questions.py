@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from queryard.core.scheduler import Scheduler
+from queryard.portfolio.arrivals import Expected
 from queryard.portfolio.patterns import Pattern
 from queryard.portfolio.trials import Profile
 
@@ -36,6 +37,13 @@ class Question:
     candidates: Mapping[str, Profile]
     # How many slot-seconds a core-second takes at present.
     pace: float = 1.0
+    # What is likely to arrive meanwhile.
+    expected: tuple[Expected, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """How many queries are simulated per candidate."""
+        return self.queries + len(self.expected)
 
     @property
     def since_s(self) -> float:

@@ -17,6 +17,7 @@ from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 from queryard.core.errors import QueryardError
+from queryard.portfolio.arrivals import Arrived
 from queryard.portfolio.documents import Portfolio
 from queryard.portfolio.present import try_present
 from queryard.portfolio.processes import Allowance, Answer, Process, ready
@@ -114,10 +115,10 @@ class Choosing:
                 self._woken = True
                 self._changed.notify_all()
 
-    def ended(self, query: str, end_s: float | None, work_s: float, held_s: float) -> None:
+    def ended(self, query: str, end_s: float | None, came: Arrived, held_s: float) -> None:
         """A query has ended; `end_s` is None if it has failed or was cancelled."""
         with self._changed:
-            self._chooser.ended(query, end_s, work_s, held_s)
+            self._chooser.ended(query, end_s, came.work_s, held_s, came)
 
     def follow(self, portfolio: Portfolio, choose: Callable[[Mapping[str, Any]], None]) -> None:
         """Go on as the same portfolio whose candidates have other profiles: those of other shares
@@ -398,7 +399,14 @@ class Choosing:
             if worker is None:
                 return None  # it is closed
             kernel = question.fork.without_sharers()
-            request = partial(try_present, kernel, question.candidates, MOST_CPU_S, question.pace)
+            request = partial(
+                try_present,
+                kernel,
+                question.candidates,
+                MOST_CPU_S,
+                question.pace,
+                question.expected,
+            )
             reply.answer = worker.ask(request)
         except Exception as error:
             reply.error = f"the worker failed ({error})"
