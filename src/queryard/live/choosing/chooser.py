@@ -175,7 +175,7 @@ class Chooser:
         return Look(choice, self._asked, next_s)
 
     def _may_ask(self, now: float, queries: int, queue_s: float, has_worker: bool = True) -> bool:
-        """Whether processor time for a question about so many queries, or for a worker, is there."""
+        """Whether there is processor time to ask about so many queries, or to start a worker."""
         cost_s = (MORE_QUERIES + queries) * self._query_cpu_s if has_worker else self._start_cpu_s
         if queue_s < self.portfolio.settings.period_s:
             # In calm there is little to decide, and the first look at a burst must not wait.
