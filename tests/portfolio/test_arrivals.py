@@ -73,3 +73,13 @@ def test_a_policy_takes_those_that_come_together_for_one_of_them():
     (arrival,) = as_arrivals((Expected(1.0, "web", 2.0, 20, due_in_s=3.0),), 4)
     assert arrival.truth["all"].work_s == 2.0
     assert arrival.query.deadline_s == 4.0
+
+
+def test_queries_with_and_without_a_deadline_are_streams_of_their_own():
+    came = [Arrived(at_s, "web", 0.5, due_in_s) for at_s in range(10) for due_in_s in (None, 4.0)]
+    assert {each.due_in_s for each in expected(came)} == {None, 4.0}
+
+
+def test_more_than_the_machine_can_do_is_not_expected():
+    found = expected(stream("web", 0.1, 5.0))
+    assert sum(each.work_s for each in found) == pytest.approx(0.8 * 20.0 * 2, rel=0.1)
