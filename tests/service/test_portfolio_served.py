@@ -14,7 +14,7 @@ pytest.importorskip("fastapi")
 from waiting import wait_until
 
 from queryard.live.background import PROBLEMS_KEPT, Background
-from queryard.live.choosing import runner
+from queryard.live.choosing import asking
 from queryard.service.logs import LOGGER, JsonLines
 from queryard.service.own_cpu import own_cpu
 from queryard.service.query_log import QueryLog
@@ -59,7 +59,7 @@ def test_a_worker_that_cannot_start_is_in_the_decisions_and_in_the_log(tmp_path,
     def fails(*_given: Any, **_more: Any) -> None:
         raise OSError("no more processes")
 
-    monkeypatch.setattr(runner, "Process", fails)
+    monkeypatch.setattr(asking, "Process", fails)
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines())

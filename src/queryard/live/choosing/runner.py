@@ -11,17 +11,15 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
 from itertools import islice
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from queryard.core.errors import QueryardError
 from queryard.portfolio.arrivals import Arrived
 from queryard.portfolio.documents import Portfolio
-from queryard.portfolio.present import try_present
-from queryard.portfolio.processes import Allowance, Answer, Process, ready
+from queryard.portfolio.processes import Answer, ready
 
+from .asking import Reply, Worker, process, put
 from .chooser import Chooser
 from .questions import Choice, Look, Question, View
 from .verdicts import verdict
@@ -31,35 +29,11 @@ T = TypeVar("T")
 SOON_S = 0.05
 # A look may take this share of the driver's time.
 LOOKING_SHARE = 0.01
-# What one decision may take in all; a long queue is not followed to its end.
-MOST_CPU_S = 2.0
-# The share of a core is kept to by waiting between decisions. One under way is wanted soon: over a
-# queue of fifty, 0.1 s, it may use a core; a longer one leaves half of it to queries. One that
-# spins is ended by the system, whatever becomes of this process.
-ALLOWANCE = Allowance(share=0.5, at_once_s=0.25, cpu_s=2 * MOST_CPU_S, memory_bytes=float(1 << 30))
-NICE = 1
 # How long a worker may take to start: it loads modules.
 START_LATE_S = 30.0
 CLOSE_S = 3.0
 # After an error of its own it looks again so much later.
 AGAIN_S = 1.0
-
-
-class Worker(Protocol):
-    """What tries candidates out; a `Process`, or that of a test."""
-
-    def ask(self, request: Callable[..., Any]) -> Answer: ...
-    def cpu_s(self) -> float | None: ...
-    def kill(self) -> None: ...
-
-
-@dataclass(slots=True)
-class _Reply:
-    """What became of a question, or of a start: an answer, or an error."""
-
-    question: Question | None
-    answer: Answer | None = None
-    error: str = ""
 
 
 class WorkerNotStarted(QueryardError):
@@ -87,7 +61,7 @@ class Choosing:
         self._choose = choose
         self._now = now
         self._failed = failed
-        self._start = start or partial(Process, ALLOWANCE, NICE)
+        self._start = start or process
         self._chooser = Chooser(portfolio, now())
         # Guards the chooser, and is never held for long.
         self._changed = threading.Condition()
@@ -102,7 +76,7 @@ class Choosing:
         # Since when a worker starts; never, if none does.
         self._starting_s = math.inf
         self._question: Question | None = None
-        self._replies: list[_Reply] = []
+        self._replies: list[Reply] = []
         self._thread = threading.Thread(target=self._run, name="queryard-portfolio", daemon=True)
         self._thread.start()
 
@@ -276,7 +250,7 @@ class Choosing:
             target=self._work, args=(question,), name="queryard-trials", daemon=True
         ).start()
 
-    def _take(self, reply: _Reply) -> None:
+    def _take(self, reply: Reply) -> None:
         """What a worker has answered."""
         if reply.question is None:
             self._take_start(reply)
@@ -287,7 +261,7 @@ class Choosing:
             else:
                 self._decide(reply.question, reply.answer)
 
-    def _take_start(self, reply: _Reply) -> None:
+    def _take_start(self, reply: Reply) -> None:
         if self._starting_s == math.inf:
             return  # it was given up
         if reply.answer is None:
@@ -368,7 +342,7 @@ class Choosing:
     # --- on a thread per question ----------------------------------------------------------------
 
     def _work(self, question: Question | None) -> None:
-        reply = self._start_worker() if question is None else self._put(question)
+        reply = self._start_worker() if question is None else put(self._worker, question)
         with self._changed:
             used_s = time.thread_time()
             self._own_cpu_s += used_s
@@ -377,8 +351,8 @@ class Choosing:
                 self._replies.append(reply)
                 self._changed.notify_all()
 
-    def _start_worker(self) -> _Reply | None:
-        reply = _Reply(None)
+    def _start_worker(self) -> Reply | None:
+        reply = Reply(None)
         try:
             worker = self._start()
             with self._changed:
@@ -390,24 +364,4 @@ class Choosing:
             reply.answer = worker.ask(ready)
         except Exception as error:
             reply.error = f"the worker could not be started ({error})"
-        return reply
-
-    def _put(self, question: Question) -> _Reply | None:
-        reply = _Reply(question)
-        worker = self._worker
-        try:
-            if worker is None:
-                return None  # it is closed
-            kernel = question.fork.without_sharers()
-            request = partial(
-                try_present,
-                kernel,
-                question.candidates,
-                MOST_CPU_S,
-                question.pace,
-                question.expected,
-            )
-            reply.answer = worker.ask(request)
-        except Exception as error:
-            reply.error = f"the worker failed ({error})"
         return reply
