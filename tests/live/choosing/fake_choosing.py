@@ -11,6 +11,7 @@ from queryard.live import inputs
 from queryard.live.choosing.chooser import Chooser
 from queryard.live.choosing.questions import Choice, Question
 from queryard.live.choosing.verdicts import verdict
+from queryard.portfolio.arrivals import Arrived
 from queryard.portfolio.documents import read_portfolio
 from queryard.portfolio.present import try_present
 
@@ -59,7 +60,9 @@ class FakeChoosing:
         for query, facts in host.ended.items():
             if query not in self._told:
                 self._told.add(query)
-                self.chooser.ended(query, facts.ended_s if facts.error is None else None)
+                came = Arrived(facts.submitted_s, facts.request.tenant, facts.work_s)
+                end_s = facts.ended_s if facts.error is None else None
+                self.chooser.ended(query, end_s, came=came)
         if self._coming is not None and now >= self._coming[0]:
             self._hear(now)
         look = self.chooser.look(now, now, host.coordinator)

@@ -495,6 +495,21 @@ def test_what_forecasts_were_worth_changes_no_policy_alone():
     assert standing.steady("swrd", "fifo", corrected, {"fifo": 1.05, "swrd": 1.0}, 0.1) == "swrd"
 
 
+def test_a_question_has_what_is_likely_to_arrive_of_each_tenant():
+    choosing = FakeChoosing(FIRST, by_work({}))
+    for _ in range(8):
+        choosing.host.submit(work_s=0.1, tenant="web")
+        choosing.run(choosing.host.now_s + 1.0)
+    asked = []
+    choosing._answer = lambda question, candidates: (
+        asked.append(question.expected),
+        (0.1, tried(question, candidates)),
+    )[1]
+    crowd(choosing)
+    choosing.run(choosing.host.now_s + 1.0)
+    assert {each.tenant for each in asked[0]} == {"web"}
+
+
 def test_many_small_queries_beside_a_large_one_are_a_reason_to_decide():
     """They are little work; a decision is due before the period is over."""
     document = {"portfolio": {**FIRST["portfolio"], "period_s": 50.0}}
