@@ -7,7 +7,7 @@ the choice matters. Beside it: the share of a core that deciding took while load
 long a decision over fifty waiting queries takes, and one from memory.
 
 python -m bench.portfolio_live [--seeds 5] [--first 0] [--only flood]: about 14 min on two cores.
-python -m bench.portfolio_live --virtual [--seeds 5] [--first 0] [--without reflection,memory]:
+python -m bench.portfolio_live --virtual [--seeds 5] [--first 0] [--without reflection,arrivals]:
 the same loads in virtual time, where nothing runs; the same seeds give the same figures. 2 min.
 """
 
@@ -37,7 +37,7 @@ PHASE_S, QUICK_PHASE_S = 2.5, 1.0
 VIRTUAL_PHASE_S = 8.0
 SCALES, QUICK_SCALES = (0.1, 1.0), (0.01, 0.1)
 DECIDES_S, RECALLS_S = 0.5, 0.01
-PARTS = ("reflection", "memory")
+PARTS = ("reflection", "memory", "arrivals")
 
 
 def in_real_time(chosen: Setting, names: Sequence[str]) -> list[Results]:
@@ -62,7 +62,11 @@ def in_real_time(chosen: Setting, names: Sequence[str]) -> list[Results]:
 
 def in_virtual_time(chosen: Setting, names: Sequence[str]) -> list[Results]:
     without = chosen.given.without
-    variant = Variant(reflects="reflection" not in without, remembers="memory" not in without)
+    variant = Variant(
+        reflects="reflection" not in without,
+        remembers="memory" not in without,
+        expects="arrivals" not in without,
+    )
     first = chosen.given.first
     progress = Progress(len(names) * chosen.seeds)
     found = []

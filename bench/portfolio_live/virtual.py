@@ -8,7 +8,7 @@ cores, give or take; estimates err by as much.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -158,7 +158,9 @@ def _arrival(asked: Request, draw: Random) -> Arrival:
 class _Nothing(Recent):
     """Expects no arrival."""
 
-    def expected(self, *_: object) -> tuple[Expected, ...]:
+    def expected(
+        self, waiting: Iterable[Arrived], now: float, queue_s: float, slots: int
+    ) -> tuple[Expected, ...]:
         return ()
 
 
