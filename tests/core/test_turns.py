@@ -156,6 +156,40 @@ def test_a_newcomer_may_use_its_credit_at_once(credit: float, revokes: int):
     hand.check_replay()
 
 
+@pytest.mark.parametrize(
+    ("credit", "small_s", "revokes"), [(0.0, 0.1, 0), (4.0, 0.1, 1), (4.0, 9.0, 0)]
+)
+def test_a_small_query_does_not_wait_for_the_turn_of_its_tenant(
+    credit: float, small_s: float, revokes: int
+):
+    pools = {**TURNS["pools"], "default": {"order": "srpt-fair"}, "credit": credit}
+    hand = Hand({"pools": pools}, "1x1")
+    for name in "ab":
+        hand.obey(hand.submit(name, divisible("d", 1), estimates=100.0, tenant=name))
+    turned = False
+    for _ in range(100):  # until a turn has just begun
+        hand.wait(0.1)
+        commands = hand.do(ev.Woke(hand.now))
+        hand.obey(commands)
+        if turned := bool(revoked(commands)):
+            break
+    assert turned
+    (holder,) = hand.state.leaseholders.values()
+    other = "a" if holder.query.id == "b" else "b"
+    commands = hand.submit("s", divisible("d", 1), estimates=small_s, tenant=other)
+    assert len(revoked(commands)) == revokes
+    hand.check_replay()
+
+
+def test_small_queries_without_end_get_no_larger_share():
+    arrivals = [leased(f"s{n}", 0.0, 0.05, "small", 1) for n in range(1000)]
+    arrivals.append(leased("large", 0.0, 500.0, "large", 1))
+    tenants: list[Tenant] = []
+    total, _ = served(run(arrivals, 1, tenants, 40.0), 40.0)
+    # Two quanta of credit, and one in which no slot changes hands.
+    assert abs(total["small"] - total["large"]) <= 2 * 3 * QUANTUM_S + 0.5
+
+
 def test_a_credit_is_a_number_of_quanta_of_turns():
     with pytest.raises(InvalidProfile, match="credit must be a number of quanta from 0, got -1"):
         compose({"pools": {**TURNS["pools"], "credit": -1}})

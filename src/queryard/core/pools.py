@@ -235,13 +235,26 @@ class Pool:
         """Below 0 while the guarantee is not met, else by use over weight; or by the turns it had.
 
         A slot counts as used for one more quantum. One that is held has a quantum's advance,
-        so that it does not change hands at every event.
+        so that it does not change hands at every event. A child whose next query takes less than
+        its credit has the rest of the credit as an advance.
         """
         if self.takes_turns:
+            spec = self.parent.spec  # type: ignore[union-attr]
             ahead = self.used - 1 if self.used < self.held else self.used
-            return self.virtual_s + ahead * self.parent.spec.quantum_s * self.rate  # type: ignore[union-attr]
+            lead_s = max(0.0, spec.credit * spec.quantum_s - self.next_left_s())
+            return self.virtual_s + (ahead * spec.quantum_s - lead_s) * self.rate
         used, guarantee = self.used, self.guarantee
         return used / guarantee - 1.0 if used < guarantee else used / self.weight
+
+    def next_left_s(self) -> float:
+        """The work that is left of the query which is next here; infinite if that is not known."""
+        if self.order is None:
+            index = self.children.entries[0][1] if self.children.entries else -1
+            found = (child for child in self.names.values() if child.index == index)
+            return next((child.next_left_s() for child in found), math.inf)
+        heads = (ranking.entries[0][1] for ranking in self.all_rankings if ranking.entries)
+        left = (self.members[uid].query.left_s for uid in heads)
+        return min((left_s for left_s in left if left_s > 0.0), default=math.inf)
 
     def fork(self, parent: Pool | None) -> Pool:
         copy = Pool.__new__(Pool)

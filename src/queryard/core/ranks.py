@@ -152,6 +152,8 @@ class PoolTree:
                 if len(parent.children.keys) == 1:
                     self._rerank(self.pools[next(iter(parent.children.keys))])
                 parent.children.put(pool.index, pool.key())
+            elif pool.takes_turns:  # another query may be next there
+                self._rerank(pool)
             pool = parent
 
     def drop(self, leaf: Pool, lane: int, candidate: Candidate) -> None:
@@ -173,6 +175,8 @@ class PoolTree:
             parent = pool.parent
             if parent is not None and not any(pool.ready):
                 parent.children.drop(pool.index)
+            elif pool.takes_turns:
+                self._rerank(pool)
             pool = parent
 
     def place(self, leaf: Pool, lane: int, candidate: Candidate, state: State) -> bool:

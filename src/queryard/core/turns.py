@@ -7,7 +7,9 @@ due to the active children follows from their weights, at least their guarantee,
 
 Time without work earns no credit, but a small one: a child that comes back starts little behind
 the others (`PoolSpec.credit`), so that a tenant with few queries is served at once: a bounded
-advance, not a larger share, as it is earned anew only as the clocks of the others go on. Between
+advance, not a larger share, as it is earned anew only as the clocks of the others go on. For the
+same reason a child whose next query takes less than the credit has the rest of the credit as an
+advance: a small query does not wait until its tenant's large one has paid for its slots. Between
 two decisions nothing is computed; a slot that was given is counted for a quantum beforehand (see
 `Pool.key`).
 """
