@@ -252,9 +252,13 @@ class Pool:
             index = self.children.entries[0][1] if self.children.entries else -1
             found = (child for child in self.names.values() if child.index == index)
             return next((child.next_left_s() for child in found), math.inf)
-        heads = (ranking.entries[0][1] for ranking in self.all_rankings if ranking.entries)
-        left = (self.members[uid].query.left_s for uid in heads)
-        return min((left_s for left_s in left if left_s > 0.0), default=math.inf)
+        least_s = math.inf
+        for ranking in self.all_rankings:
+            if ranking.entries:
+                left_s = self.members[ranking.entries[0][1]].query.left_s
+                if 0.0 < left_s < least_s:
+                    least_s = left_s
+        return least_s
 
     def fork(self, parent: Pool | None) -> Pool:
         copy = Pool.__new__(Pool)
