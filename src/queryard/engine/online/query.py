@@ -27,6 +27,7 @@ from ..places import OnPool
 from ..program import Reports
 from ..statement import Statement
 from .circles import Circles
+from .pace import Pace
 from .refining import Refining
 from .statement import OnlineStatement
 
@@ -34,8 +35,6 @@ from .statement import OnlineStatement
 # active; beside others, so that each has its turn soon, this long.
 ALONE_S, ALONE_SHARE = 0.5, 0.25
 BESIDE_S = 0.15
-# Of what a statement takes, at least this share is for its parts.
-PARTS_SHARE = 0.5
 # What is left is read at once if it is no more than this many times as much as there is time for.
 REST = 1.4
 # A forecast from a few parts is vague: at most so many times what was read is read in all by it.
@@ -79,9 +78,8 @@ class OnlineQuery(NativeQuery):
         self._read = 0
         self._reading = 0
         self._began_s = self._statement_s = time.monotonic()
-        # What a statement takes: whatever it reads, and more per part; and what the last one took.
-        self._fixed_s = self._part_s = 0.0
-        self._took: tuple[int, float] = 0, 0.0
+        self._statement_work_s = 0.0
+        self._pace = Pace()
         # When it last answered; how many parts the scheduler was told of, and their cost.
         self._told_s = 0.0
         self._told_parts = 0
@@ -111,7 +109,7 @@ class OnlineQuery(NativeQuery):
             self._holding.enter_context(self._given.sample.held())
             self._joined = self._circles.join(self._given.sample)
             self._refining.begin_at(self._joined)
-        self._statement_s = time.monotonic()
+        self._statement_s, self._statement_work_s = time.monotonic(), self._work_s()
         if self._is_whole:
             return self._make(classify(self._given.plan.sql)[0], self.output)
         if self._to_do:
@@ -123,7 +121,7 @@ class OnlineQuery(NativeQuery):
     def _of_parts(self, sql: str) -> Statement:
         """A statement that reads parts: it names no table of the user's, so none is looked for."""
         rows = self._given.sample.parts[self._read].rows
-        short_s = self._fixed_s + self._part_s * self._reading
+        short_s = self._pace.seconds(self._reading)
         return Statement(
             self._place.enter(),
             sql,
@@ -140,10 +138,10 @@ class OnlineQuery(NativeQuery):
         A query that is to stop at an error reads as much as it will need for that; one that is to
         answer all the time reads twice as much as before.
         """
-        if not self._part_s:
+        if not self._pace.part_s:
             return 1
         left = self._parts - self._read
-        most = max(1, int((self._time_s() - self._fixed_s) / self._part_s))
+        most = self._pace.most(self._time_s())
         if self._wish.stop_at is not None:
             wanted = self._refining.needed(self._read, self._wish.stop_at) or GROWTH * self._read
             most = min(most, max(1, min(wanted, GROWTH * max(self._read, 2)) - self._read))
@@ -151,21 +149,6 @@ class OnlineQuery(NativeQuery):
         if not self._wish.every_s:
             most = min(most, 2 * self._reading)
         return left if left <= REST * most else most
-
-    def _learn(self, parts: int, took_s: float) -> None:
-        """From the times of two statements: what a part takes, and what they take in any case."""
-        before, before_s = self._took
-        each_s = took_s / parts
-        if not before:
-            more_s = PARTS_SHARE * each_s
-        elif parts == before:
-            more_s = each_s - self._fixed_s / parts
-        else:
-            more_s = (took_s - before_s) / (parts - before)
-        # Slots come and go: the difference of two times may be anything.
-        self._part_s = min(max(more_s, PARTS_SHARE * each_s), each_s)
-        self._fixed_s = took_s - self._part_s * parts
-        self._took = parts, took_s
 
     def _time_s(self) -> float:
         """How long the next statement may take."""
@@ -191,7 +174,8 @@ class OnlineQuery(NativeQuery):
             if not self._to_do:
                 self._check_dimensions()
             return True
-        self._learn(self._reading, time.monotonic() - self._statement_s)
+        wall_s = time.monotonic() - self._statement_s
+        self._pace.learn(self._reading, wall_s, self._work_s() - self._statement_work_s)
         self._read += self._reading
         if not self._given.sample.is_current():
             # Parts of two states do not make an answer.
@@ -206,7 +190,7 @@ class OnlineQuery(NativeQuery):
             self._is_whole = self._given.log.is_whole = True
             return True
         if not self._is_due():
-            if self._tell_s <= TELL_SHARE * self._took[1]:
+            if self._tell_s <= TELL_SHARE * self._pace.last[1]:
                 self._tell()
             return True
         answer = self._answered()
@@ -261,7 +245,7 @@ class OnlineQuery(NativeQuery):
         if self._read == self._parts:
             answer = self._refining.exact(connection, log.elapsed_s)
         else:
-            answer = self._refining.answer(connection, self._read, log.elapsed_s, self._part_s)
+            answer = self._refining.answer(connection, self._read, log.elapsed_s, self._pace.part_s)
         log.put(answer)
         self._told_s = time.monotonic()
         self._tell(answer.error)
