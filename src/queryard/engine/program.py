@@ -18,6 +18,7 @@ from queryard.core.errors import QueryardError
 from queryard.results.streams import Output
 
 from .errors import QueryCancelled, QueryFailed
+from .meter import Meter
 from .statement import Lease
 
 Step = Callable[[int], float | None]
@@ -70,7 +71,7 @@ class ProgramRun:
         self._change = 0.0
         self._report: Reports | None = None
 
-    def reports_to(self, report: Reports, work_s: Callable[[], float]) -> None:
+    def reports_to(self, report: Reports, meter: Meter) -> None:
         self._report = report
 
     @property

@@ -9,8 +9,8 @@ from queryard.engine.online.pace import Pace
 
 def learnt(*statements: tuple[int, float, float]) -> Pace:
     pace = Pace()
-    for parts, wall_s, work_s in statements:
-        pace.learn(parts, wall_s, work_s)
+    for parts, wall_s, held_s in statements:
+        pace.learn(parts, wall_s, held_s)
     return pace
 
 
@@ -25,9 +25,9 @@ def test_time_in_which_other_queries_had_the_slots_does_not_count() -> None:
     assert waited.most(0.155) == held.most(0.155) == 14
 
 
-def test_on_two_slots_the_time_counts_and_not_the_work() -> None:
+def test_with_two_slots_the_time_counts_and_not_that_of_each_slot() -> None:
     assert learnt((4, 0.02, 0.04)).last == (4, 0.02)
-    assert learnt((4, 0.02, 0.0)).last == (4, 0.02), "where the work is not known"
+    assert learnt((4, 0.02, 0.0)).last == (4, 0.02), "where it is not known what was held"
 
 
 def test_at_least_half_of_a_statement_is_for_its_parts() -> None:

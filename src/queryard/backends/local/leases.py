@@ -104,7 +104,7 @@ class LocalLeases:
         if hasattr(run.query, "reports_to"):
             reporting = cast(Reporting, run.query)
             member = run.members[_job(query)]
-            reporting.reports_to(partial(self._answered, member.job), lambda: member.meter.work_s)
+            reporting.reports_to(partial(self._answered, member.job), member.meter)
 
     def _enter(self, run: LeasedExecution, query: str, work: Leased) -> None:
         job = _job(query)

@@ -75,7 +75,7 @@ class Serving(Protocol):
 class Reporting(Protocol):
     """A query that answers after every batch."""
 
-    def reports_to(self, report: Reports, work_s: Callable[[], float]) -> None:
+    def reports_to(self, report: Reports, meter: Meter) -> None:
         """Where it tells its answers, and where it learns what it has cost."""
 
 

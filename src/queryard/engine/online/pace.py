@@ -21,13 +21,13 @@ class Pace:
         # Of the last statement: parts and seconds.
         self.last: tuple[int, float] = 0, 0.0
 
-    def learn(self, parts: int, wall_s: float, work_s: float) -> None:
-        """A statement has read so many parts, with so many core-seconds of work if they are known.
+    def learn(self, parts: int, wall_s: float, held_s: float) -> None:
+        """A statement has read so many parts, and held slots for so many slot-seconds, if known.
 
-        Other queries may have had its slots for a while: that is no time of its own. On several
-        slots its work is more than the time it takes.
+        Other queries may have had its slots for a while: that is no time of its own. With several
+        slots it has held more seconds than it has taken.
         """
-        took_s = min(wall_s, work_s) if work_s > 0 else wall_s
+        took_s = min(wall_s, held_s) if held_s > 0 else wall_s
         before, before_s = self.last
         each_s = took_s / parts
         if not before:

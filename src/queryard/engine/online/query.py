@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from queryard.estimate.online import FEW_FILES
@@ -22,6 +22,7 @@ from queryard.results.streams import Output, ResultStream
 
 from ..classify import Classified, classify
 from ..errors import QueryCancelled
+from ..meter import Meter
 from ..native_query import NativeQuery
 from ..places import OnPool
 from ..program import Reports
@@ -67,7 +68,7 @@ class OnlineQuery(NativeQuery):
         self._wish = given.wish
         self._circles = circles
         self._report: Reports = _nothing
-        self._work_s: Callable[[], float] = _no_work
+        self._meter = Meter()
         self._refining = Refining(given.plan, given.sample, given.wish)
         self._to_do = self._refining.setup
         self._parts = len(given.sample.parts)
@@ -78,7 +79,7 @@ class OnlineQuery(NativeQuery):
         self._read = 0
         self._reading = 0
         self._began_s = self._statement_s = time.monotonic()
-        self._statement_work_s = 0.0
+        self._statement_held_s = 0.0
         self._pace = Pace()
         # When it last answered; how many parts the scheduler was told of, and their cost.
         self._told_s = 0.0
@@ -94,8 +95,8 @@ class OnlineQuery(NativeQuery):
     def asked(self) -> tuple[Classified, Any]:
         return classify(self._given.plan.sql)[0], ()
 
-    def reports_to(self, report: Reports, work_s: Callable[[], float]) -> None:
-        self._report, self._work_s = report, work_s
+    def reports_to(self, report: Reports, meter: Meter) -> None:
+        self._report, self._meter = report, meter
 
     def progress(self) -> float:
         """Share of the parts that were read."""
@@ -109,7 +110,7 @@ class OnlineQuery(NativeQuery):
             self._holding.enter_context(self._given.sample.held())
             self._joined = self._circles.join(self._given.sample)
             self._refining.begin_at(self._joined)
-        self._statement_s, self._statement_work_s = time.monotonic(), self._work_s()
+        self._statement_s, self._statement_held_s = time.monotonic(), self._meter.held_s
         if self._is_whole:
             return self._make(classify(self._given.plan.sql)[0], self.output)
         if self._to_do:
@@ -175,7 +176,7 @@ class OnlineQuery(NativeQuery):
                 self._check_dimensions()
             return True
         wall_s = time.monotonic() - self._statement_s
-        self._pace.learn(self._reading, wall_s, self._work_s() - self._statement_work_s)
+        self._pace.learn(self._reading, wall_s, self._meter.held_s - self._statement_held_s)
         self._read += self._reading
         if not self._given.sample.is_current():
             # Parts of two states do not make an answer.
@@ -257,7 +258,7 @@ class OnlineQuery(NativeQuery):
         course = self._refining.course(self._place.enter(), self._read)
         moves, left = course.moves(self._told_parts), course.left()
         self._tell_s = time.monotonic() - began_s
-        work_s = self._work_s()
+        work_s = self._meter.work_s
         core_s = (work_s - self._told_work_s) / len(moves)
         self._told_parts, self._told_work_s = self._read, work_s
         self._report(self._read, moves, core_s, error, left)
@@ -330,7 +331,3 @@ def _nothing(
     part: int, moves: Sequence[float], core_s: float, error: float | None, left: float | None
 ) -> None:
     pass
-
-
-def _no_work() -> float:
-    return 0.0
