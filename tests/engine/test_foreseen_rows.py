@@ -106,6 +106,14 @@ def test_rows_of_all_operators_are_foreseen_within_a_factor(shop, name):
             assert abs(math.log(max(mine.rows, 1) / max(its.rows, 1))) < math.log(3.0), (mine, its)
 
 
+def test_an_outer_join_has_the_rows_of_both_sides_without_a_partner(shop):
+    sql = (
+        "SELECT * FROM (SELECT * FROM orders WHERE order_id % 50 = 0) "
+        "FULL JOIN (SELECT * FROM people WHERE name LIKE 'p1%') ON buyer = person_id"
+    )
+    assert foreseen(shop, sql).rows == pytest.approx(counted(shop, sql).rows, rel=0.15)
+
+
 def test_a_join_without_a_sample_still_has_finite_rows(tmp_path):
     duckdb.sql(f"COPY (SELECT range AS a FROM range(1000)) TO '{tmp_path}/t.parquet'")
     found = foreseen(open_catalog(tmp_path), "SELECT count(*) FROM t x JOIN t y ON x.a = y.a + 1")

@@ -156,9 +156,12 @@ def joined(
         return right.thinned(max(1.0, right.rows * share), doubt)
     rows = pairs
     if kind in ("LEFT", "OUTER", "FULL"):
-        rows = max(rows, left.rows)
+        alone = 1 - _matched(conditions, left, right, False, known.keys)
+        rows = max(left.rows, rows + alone * left.rows)
     if kind in ("RIGHT", "OUTER", "FULL"):
-        rows = max(rows, right.rows)
+        turned = [_turned(text) for text in conditions]
+        alone = 1 - _matched(turned, right, left, False, known.keys)
+        rows = max(right.rows, rows + alone * right.rows)
     rows = max(1.0, rows)
     columns = [*_after(left, rows), *_after(right, rows)]
     return Stream(rows, rows / max(1.0, expected or rows), columns, doubt)
