@@ -114,6 +114,13 @@ def test_an_outer_join_has_the_rows_of_both_sides_without_a_partner(shop):
     assert foreseen(shop, sql).rows == pytest.approx(counted(shop, sql).rows, rel=0.15)
 
 
+def test_a_filter_on_a_key_that_is_no_range_leaves_rows_without_a_partner(shop):
+    sql = (
+        "SELECT * FROM cities ANTI JOIN (SELECT * FROM people WHERE home % 8 = 0) ON city_id = home"
+    )
+    assert foreseen(shop, sql).rows == pytest.approx(counted(shop, sql).rows, rel=0.15)
+
+
 def test_a_join_without_a_sample_still_has_finite_rows(tmp_path):
     duckdb.sql(f"COPY (SELECT range AS a FROM range(1000)) TO '{tmp_path}/t.parquet'")
     found = foreseen(open_catalog(tmp_path), "SELECT count(*) FROM t x JOIN t y ON x.a = y.a + 1")

@@ -27,10 +27,16 @@ FREQUENT = 4.0
 SKEWED = 0.1
 # A key that has this share of its rows has all of its values.
 ALL = 0.95
+# A filter that leaves so many of its values leaves them about as they were.
+MOST = 0.7
 
 
 class Judging(Protocol):
-    """Samples that know frequent values."""
+    """Samples that know frequent values, and how many there are."""
+
+    def distinct(
+        self, key: str, expressions: Sequence[str], condition: str = ""
+    ) -> float | None: ...
 
     def frequent(
         self, key: str, expression: str, condition: str = "", own: str = ""
@@ -58,6 +64,8 @@ class Keys:
         ]
         if column.range != column.whole_range and column.range is not None:
             bounds.append(column.range)
+        if own and not bounds:
+            return self._some_of(replace(column, own=known, spread=spread), facts)
         if spread is None or not bounds:
             return replace(column, own=known, spread=spread)
         low, high = max(low for low, _ in bounds), min(high for _, high in bounds)
@@ -67,6 +75,15 @@ class Keys:
         # So many of its rows are left as are left of the table.
         left = column.left * spread.rows / within.rows
         return replace(column, own=known, spread=within, left=left, bounds=(low, high))
+
+    def _some_of(self, column: Column, facts: TableFacts) -> Column:
+        """The key after a filter on itself that is no range: of some values nothing is left."""
+        if self._judge is None or column.distinct is None:
+            return column
+        values = self._judge.distinct(facts.key, (column.text,), column.own)
+        if values is None or values >= MOST * column.distinct:
+            return column
+        return replace(column, distinct=max(1.0, values), spread=None)
 
     def joined(self, one: Column, rows: float, other: Column, others: float) -> float | None:
         """The pairs with the same key; None if numbers of distinct values tell as much."""
