@@ -11,6 +11,8 @@ T = TypeVar("T")
 # Long enough for a busy machine, and less than what ends a run that hangs.
 PATIENCE_S = 60.0
 LOOK_S = 0.002
+# How long something must stay as it is between two looks.
+SETTLES_S = 0.05
 
 
 def wait_until(holds: Callable[[], T], within_s: float = PATIENCE_S, what: str = "") -> T:
@@ -31,6 +33,18 @@ def wait_until(holds: Callable[[], T], within_s: float = PATIENCE_S, what: str =
             raise AssertionError(f"not within {within_s:g} s: {what or _source(holds)}")
         time.sleep(LOOK_S)
     return found
+
+
+def wait_until_settled(look: Callable[[], T], within_s: float = PATIENCE_S) -> T:
+    """What a call gives once it gives the same three times in a row."""
+    until_s = time.monotonic() + within_s
+    found = [look()]
+    while len(found) < 3 or found[-3] != found[-2] or found[-2] != found[-1]:
+        if time.monotonic() > until_s:
+            raise AssertionError(f"not settled within {within_s:g} s: {found[-3:]}")
+        time.sleep(SETTLES_S)
+        found.append(look())
+    return found[-1]
 
 
 def _source(holds: Callable[[], object]) -> str:

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import gc
-import time
 
-from waiting import wait_until
+from waiting import wait_until, wait_until_settled
 
 SMALL = "SELECT count(*) AS n FROM dims WHERE key < {}"
 
 
 def settled_decisions(qy) -> int:
     """How many there were once the steps of what has ended are over."""
-    found = [qy.report().decisions]
-    while len(found) < 3 or len(set(found[-3:])) > 1:
-        time.sleep(0.05)
-        found.append(qy.report().decisions)
-    return found[-1]
+    return wait_until_settled(lambda: qy.report().decisions)
 
 
 def test_rows_that_were_read_to_the_end_wake_no_loop(qy):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from waiting import wait_until
+from waiting import wait_until, wait_until_settled
 
 import queryard
 from queryard import QueryardError, Refused
@@ -89,11 +88,7 @@ def test_what_was_learnt_is_forgotten_also_for_queries_that_wait(tmp_path: Path)
 
 def settled_estimate(qy: queryard.Session, sql: str) -> Any:
     """What a query is expected to take, once what ended queries teach has arrived."""
-    found = [qy.estimate(sql).work_s]
-    while len(found) < 3 or len(set(found[-3:])) > 1:
-        time.sleep(0.05)
-        found.append(qy.estimate(sql).work_s)
-    return found[-1]
+    return wait_until_settled(lambda: qy.estimate(sql).work_s)
 
 
 def test_what_a_reset_has_forgotten_can_be_given_back(tmp_path: Path):
