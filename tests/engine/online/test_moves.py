@@ -163,6 +163,7 @@ def test_a_function_that_fails_or_gives_no_number_is_told(tmp_path: Path, functi
 def test_nothing_that_is_estimated_does_not_move(tmp_path: Path):
     found = Partials(tmp_path, "SELECT max(v) AS most FROM sales")
     assert found.moves(3, 5) == [0.0, 0.0]
+    assert found.course(5).left() is None
 
 
 def test_what_is_left_of_the_error_is_computed_from_the_answers_after_each_part(

@@ -106,14 +106,15 @@ class Course:
     def left(self) -> float | None:
         """The share of the first answer's error that is expected to be left.
 
-        None where the user has a function, of whose value no error is known.
+        None where nothing counts, and where the user has a function, of whose value no error is
+        known.
         """
-        if self._measure.has_function:
+        if self._measure.has_function or not self._counts:
             return None
         values = pc.fill_null(self._values, 0.0)
         new, old = self._steps(values)
         step, change = _round(len(new), self._read), pc.subtract(new, old)
-        # How far a mean moves with a part says how far the part is from the mean before it.
+        # A mean moves with its n-th part by an n-th of how far the part is from the mean before.
         weight = pc.multiply(step, pc.add(step, 1)).cast(pa.float64())
         square = pc.multiply(weight, pc.multiply(change, change))
         count = len(new) // self._read
@@ -137,8 +138,6 @@ class Course:
 
         NULL before the first part, and for groups that were not seen by then.
         """
-        if not self._counts:
-            return pa.array([], pa.float64())
         return pa.concat_arrays([self._column(place) for place in self._measure.places])
 
     def _column(self, place: int) -> Any:
