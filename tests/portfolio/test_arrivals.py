@@ -39,7 +39,7 @@ def test_many_small_queries_come_together_and_large_ones_alone():
     small, large = stream("web", 0.06, 0.01), stream("lab", 2.0, 1.0)
     found = expected(small + large)
     assert len(found) <= MOST
-    assert {each.count for each in found if each.tenant == "lab"} == {1}
+    assert {each.queries for each in found if each.tenant == "lab"} == {1}
     web = [each for each in found if each.tenant == "web"]
     until_s = max(each.time_s for each in web)
     # The work is right, whoever comes with whom.

@@ -62,7 +62,7 @@ class Expected(NamedTuple):
     time_s: float
     tenant: str
     work_s: float
-    count: int = 1
+    queries: int = 1
     due_in_s: float | None = None
 
 
@@ -174,7 +174,7 @@ def as_arrivals(expected: Sequence[Expected], slots: int) -> list[Arrival]:
 
 def as_one(expected: Sequence[Expected]) -> EstimateSource:
     """Estimates of these arrivals: queries that come together are taken for one of them."""
-    work_s = {f"{MARK}{n}": each.work_s / each.count for n, each in enumerate(expected)}
+    work_s = {f"{MARK}{n}": each.work_s / each.queries for n, each in enumerate(expected)}
 
     def source(now: float, arrival: Arrival) -> list[EstimateChanged]:
         query = arrival.query
@@ -185,9 +185,9 @@ def as_one(expected: Sequence[Expected]) -> EstimateSource:
 
 def one_by_one(expected: Expected, end: QueryEnd, slots: int) -> list[QueryEnd]:
     """The ends of queries that were put together, as if each had come alone."""
-    if expected.count == 1:
+    if expected.queries == 1:
         return [end]
-    task_s = end.task_s / expected.count
+    task_s = end.task_s / expected.queries
     others_s = (end.task_s - task_s) / max(1, slots)
     end_s = max(end.submit_s, end.end_s - others_s)
-    return [end._replace(end_s=end_s, task_s=task_s)] * expected.count
+    return [end._replace(end_s=end_s, task_s=task_s)] * expected.queries
