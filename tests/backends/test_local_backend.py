@@ -9,7 +9,7 @@ import time
 
 import pytest
 from engine.native_driving import MIB, Bench, collect, plain, write_facts
-from waiting import wait_until
+from waiting import turns_until, wait_until
 
 from queryard.backends.local import NODE, LocalBackend, nodes_of
 from queryard.backends.protocol import Leased
@@ -97,7 +97,7 @@ def test_every_slot_granted_is_told_back_once(backend, engine, events, facts):
         draw = random.Random(seed)
         query = add(backend, engine, f"q{seed}", MIDDLE)
         granted = held = told = 0
-        while not query.ended:
+        for _ in turns_until(lambda query=query: query.ended):
             if draw.random() < 0.5 or held == 0:
                 slots = draw.randint(1, 2)
                 backend.execute(Grant(f"q{seed}/native", NODE, slots))

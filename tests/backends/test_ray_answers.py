@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from engine.staged.staged_driving import assert_same
 from long_forms import some_of
-from waiting import wait_until
+from waiting import turns_until, wait_until
 
 import queryard
 import queryard.sql.planner
@@ -193,12 +193,9 @@ def test_rows_between_nodes_respect_the_object_store_and_none_stay_there(
         time_limit=PATIENCE_S,
     )
     seen = []
-
-    def has_ended() -> bool:
-        seen.extend(stored(ray))
-        return handle.status not in ("waiting", "running")
-
-    wait_until(has_ended)
+    for _ in turns_until(lambda: handle.status not in ("waiting", "running")):
+        seen += stored(ray)
+        time.sleep(0.05)
     assert handle.take().fetchall() == [(rows, 96 * rows, rows)]
     assert any(store.used for store in seen), "nothing has passed between the nodes"
     assert all(store.used <= store.size and not store.beyond for store in seen)

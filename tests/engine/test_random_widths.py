@@ -8,7 +8,7 @@ import threading
 import time
 
 import pytest
-from waiting import wait_until
+from waiting import turns_until, wait_until
 
 from engine.native_driving import (
     MIB,
@@ -82,7 +82,7 @@ def expected(bench: Bench, name: str):
 
 def disturb(slots: Slots, draw: random.Random) -> None:
     """Change the width at random until the query has ended; it is never left without slots."""
-    while not slots.query.ended:
+    for _ in turns_until(lambda: slots.query.ended):
         slots.set_width(draw.choice((0, 0, 1, 1, 2, 2, 3)))
         time.sleep(draw.choice((0.0, 0.0005, 0.002, 0.01)))
         if slots.width == 0:
@@ -267,7 +267,7 @@ def test_slots_that_come_just_as_it_ends(shared):
     for number in range(150):
         query = shared.query("SELECT count(*) AS n FROM dims WHERE key > 5")
         slots = Slots(query).widen(1)
-        while not query.ended:
+        for _ in turns_until(lambda query=query: query.ended):
             slots.widen(1)
             time.sleep(draw.choice((0, 0, 0.0003)))
             slots.narrow(draw.randint(0, 2))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from history_samples import asked_row, is_sound, record, session_row
+from waiting import turns_until
 
 from queryard.history import History, HistoryReader
 
@@ -112,7 +113,7 @@ def test_two_processes_write_to_one_file(file: Path) -> None:
 def test_readers_see_whole_transactions_while_a_session_writes(file: Path) -> None:
     process = _start(file, "busy", 400)
     seen = []
-    while process.poll() is None:
+    for _ in turns_until(lambda: process.poll() is not None):
         if file.exists():
             with HistoryReader(file) as reader:
                 if reader.sessions():

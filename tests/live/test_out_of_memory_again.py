@@ -8,7 +8,7 @@ import time
 import pytest
 from engine.native_driving import check_same, plain
 from long_forms import some_of
-from waiting import wait_until
+from waiting import turns_until, wait_until
 
 import queryard
 from queryard.engine.errors import OutOfMemory, QueryCancelled
@@ -59,13 +59,10 @@ def test_the_query_needs_more_than_the_guess(qy):
 def test_its_user_sees_the_answer_and_nothing_else(qy, data, guessed, tmp_path):
     handle = qy.submit(GREEDY)
     seen = set()
-
-    def ended() -> bool:
+    for _ in turns_until(lambda: handle.ended):
         seen.add(handle.status)
         assert handle.error is None
-        return handle.ended
-
-    wait_until(ended)
+        time.sleep(0.001)
     check_same(handle.result(60).arrow(), plain(data, GREEDY))
     assert handle.status == "finished"
     assert seen <= {"waiting", "running", "finished"}

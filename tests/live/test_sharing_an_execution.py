@@ -8,7 +8,7 @@ import time
 
 import pytest
 from engine.native_driving import check_same, plain, write_facts
-from waiting import wait_until
+from waiting import turns_until, wait_until
 
 import queryard
 from queryard.engine.errors import QueryCancelled, QueryTimedOut
@@ -182,12 +182,9 @@ def test_a_crowd_that_comes_and_goes_leaves_nothing(open_session):
     threads = [threading.Thread(target=come_and_go, args=(seed,)) for seed in range(8)]
     for thread in threads:
         thread.start()
-
-    def are_over() -> bool:
+    for _ in turns_until(lambda: not any(thread.is_alive() for thread in threads)):
         check_kernel(session)
-        return not any(thread.is_alive() for thread in threads)
-
-    wait_until(are_over)
+        time.sleep(0.005)
     assert not wrong
     check_empty(session)
 

@@ -7,7 +7,7 @@ import time
 import pytest
 from engine.native_driving import check_same, plain
 from long_forms import one_each
-from waiting import wait_until
+from waiting import turns_until, wait_until
 
 import queryard
 from queryard.core.commands import Release, Scale
@@ -47,13 +47,10 @@ def test_the_number_of_slots_stays_between_its_bounds(data, tmp_path, name, plan
         assert session.slots == 3
         handles = [session.submit(spin(8), plan="native") for _ in range(4)]
         handles += [session.submit(SQL, deadline=1) for _ in range(3)]
-
-        def have_ended() -> bool:
+        for _ in turns_until(lambda: all(handle.ended for handle in handles)):
             check_kernel(session)
             assert 1 <= slots(session) <= 3
-            return all(handle.ended for handle in handles)
-
-        wait_until(have_ended)
+            time.sleep(0.01)
         for handle in handles[:4]:
             assert handle.result(60).fetchall()[0][1] == spun(8)
         expected = plain(data, SQL)

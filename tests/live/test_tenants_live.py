@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 from long_forms import some_of
-from waiting import wait_until
+from waiting import turns_until, wait_until
 
 import queryard
 from queryard.core.errors import QueryardError
@@ -103,25 +103,17 @@ def test_a_cap_holds_even_if_the_rest_is_idle(open_session):
     first, second = (session.submit(spin(20), tenant="capped") for _ in range(2))
     most = 0
     reasons = ""
-
-    def have_ended() -> bool:
-        nonlocal most, reasons
+    for _ in turns_until(lambda: first.ended and second.ended):
         most = max(most, sum(view.slots for view in session.queries()))
         reasons += str(second.why()) + str(first.why())
-        return first.ended and second.ended
-
-    wait_until(have_ended)
+        time.sleep(0.002)
     assert most == 1
     assert "pool capped is at its cap of 1 slot" in reasons
     free = session.submit(spin(20), tenant="free")
     seen = 0
-
-    def has_ended() -> bool:
-        nonlocal seen
+    for _ in turns_until(lambda: free.ended):
         seen = max(seen, sum(view.slots for view in session.queries()))
-        return free.ended
-
-    wait_until(has_ended)
+        time.sleep(0.001)
     assert seen == 2
 
 
