@@ -75,4 +75,4 @@ def _source(holds: Callable[[], object]) -> str:
     try:
         return inspect.getsource(holds).strip()
     except (OSError, TypeError):
-        return repr(holds)
+        return repr(inspect.unwrap(holds))
