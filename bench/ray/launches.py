@@ -44,8 +44,7 @@ class Wire:
     """What passes between the driver and its nodes."""
 
     def __init__(self) -> None:
-        # Of each call of Ray's: the tasks in its orders, and bytes.
-        self.batches: list[tuple[int, int]] = []
+        self.batches: list[tuple[int, int]] = []  # tasks in a batch of orders, and bytes
         self.events: list[tuple[int, int]] = []
         links.packed_each = self._pack  # type: ignore[attr-defined]
         links.unpacked = self._unpack  # type: ignore[attr-defined]
@@ -133,7 +132,6 @@ def _show(
             (f"  of it {name}", f"{s / tasks * RATE:.1%}", "")
             for name, s in sorted(by_thread.items(), key=lambda item: -item[1])[:7]
         ),
-        ("calls of Ray's per launch", f"{len(wire.batches) / tasks:.2f}", ""),
         ("bytes on the wire per task", f"{wire.bytes_per_task():.0f}", f"{MOST_BYTES}"),
         ("launches in a batch, mean and most", f"{statistics.mean(full):.1f}, {max(full)}", ""),
     ]

@@ -109,20 +109,6 @@ def test_orders_that_follow_from_events_travel_with_the_next_question(far: Far):
     assert far.next_call() == ("events", [Forget("q")])
 
 
-def test_orders_that_come_one_after_another_travel_together(far: Far, monkeypatch):
-    monkeypatch.setattr(module, "NEXT_S", 0.2)
-    link = linked(far, Forget("a"))
-    sent = link.send
-
-    def send(order: Any) -> None:
-        sent(order)
-        threading.Timer(0.01, lambda: sent(Forget("b"))).start()
-
-    monkeypatch.setattr(link, "send", send)
-    far.events.put([END])
-    assert far.next_call() == ("events", [Forget("a"), Forget("b")])
-
-
 def test_other_orders_travel_at_once(far: Far):
     link = linked(far)
     link.send(Forget("q"))

@@ -40,8 +40,6 @@ AGAIN_S = 0.2
 # Orders that follow from events are waited for so long: a call of Ray's costs more than packing
 # them. The node holds back events for as long in any case.
 FOLLOW_S = 0.002
-# How soon an order follows another that the driver has decided on with it.
-NEXT_S = 0.0005
 # Orders that a node carries out in a moment.
 QUICK = (StartTask, Execute, Forget)
 
@@ -182,7 +180,7 @@ class Link:
         if not asks_soon:
             return Batch()
         with self._lock:
-            self._wait_for_orders()
+            self._to_ask.wait_for(lambda: self._orders or self._closed, FOLLOW_S)
             self._asks_soon = False
             is_quick = all(isinstance(order, QUICK) for order in self._orders)
             if not self._orders or self._is_sending or not is_quick:
@@ -190,14 +188,6 @@ class Link:
                 self._to_send.notify()
                 return Batch()
             return self._taken()
-
-    def _wait_for_orders(self) -> None:
-        """Wait for the orders that follow from events; under the lock."""
-        until_s = time.monotonic() + FOLLOW_S
-        while not self._closed:
-            left_s = until_s - time.monotonic()
-            if not self._to_ask.wait(min(left_s, NEXT_S) if self._orders else left_s):
-                return
 
     def _call(self, call: Callable[[], Any], answer: list[Any] | None = None) -> bool:
         """Call the node until it has answered; False if it is lost, or all is over."""
