@@ -42,8 +42,8 @@ from rich.table import Table
 
 from queryard.core.errors import QueryardError
 from queryard.engine.calibration import machine_rates
-from queryard.engine.classify import classify
 from queryard.engine.planning import Planner
+from queryard.engine.syntax.classify import classify
 from queryard.live.estimates.prediction import Predictor
 from queryard.live.request import QueryRequest
 from queryard.sql.catalog import Catalog, open_catalog

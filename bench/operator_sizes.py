@@ -25,9 +25,9 @@ import duckdb
 from rich.progress import track
 
 from queryard.core.errors import QueryardError
-from queryard.engine.classify import classify
 from queryard.engine.planning import Planner
-from queryard.engine.plans import PlanNames, PlanOperator, number, read_plan, root_of, texts
+from queryard.engine.plans.tree import PlanNames, PlanOperator, number, read_plan, root_of, texts
+from queryard.engine.syntax.classify import classify
 from queryard.sql.catalog import Catalog, open_catalog
 from queryard.sql.statistics.quick import quick_statistics
 

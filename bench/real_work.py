@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from rich.progress import track
 
-from queryard.engine.budget import memory_budget
+from queryard.engine.instances.budget import memory_budget
 from queryard.engine.plain import PlainDuckDB
 from queryard.sql.catalog import Catalog
 

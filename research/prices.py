@@ -2,7 +2,8 @@
 
 Run by itself: `python -m research.prices FILE.json …` on files of `python -m bench.foreseen FAMILY
 --profile --json FILE`, which have DuckDB's profile of every query. Amounts are those that
-`queryard.engine.features` finds with the rows as counted, so that errors of sizes are not fitted.
+`queryard.engine.plans.features` finds with the rows as counted, so that errors of sizes are not
+fitted.
 
 Operators of one class are fitted together: non-negative least squares of the relative error, where
 an error counts by the mean of what was expected and what was taken, so that neither too much nor
@@ -26,11 +27,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bench.families import family
-from queryard.engine.aliases import aliases
-from queryard.engine.classify import classify
-from queryard.engine.features import PlanAmounts
-from queryard.engine.plans import PlanNames, operator_name, root_of
-from queryard.engine.tables import TableFacts
+from queryard.engine.plans.features import PlanAmounts
+from queryard.engine.plans.tables import TableFacts
+from queryard.engine.plans.tree import PlanNames, operator_name, root_of
+from queryard.engine.syntax.aliases import aliases
+from queryard.engine.syntax.classify import classify
 from queryard.estimate.prices import OPERATOR_S, PRICES, START_S, Rates
 from queryard.sql.catalog import open_catalog
 from queryard.sql.statistics.quick import quick_statistics

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from queryard.engine.budget import memory_budget, slot_range
+from queryard.engine.instances.budget import memory_budget, slot_range
 from queryard.load import (
     PLAIN,
     Ground,

@@ -23,7 +23,7 @@ from rich.console import Console
 
 from bench.live.setting import Setting, schema
 from bench.live.verdict import WIDTH, Figure, show
-from queryard.engine.budget import memory_budget, slot_range
+from queryard.engine.instances.budget import memory_budget, slot_range
 from queryard.load import measure_alone
 from queryard.portfolio import objective_of
 

@@ -14,8 +14,8 @@ from queryard.backends.ray.messages import NodeSetting
 from queryard.backends.ray.node_tasks import NodeTasks, Opening, Tell
 from queryard.backends.ray.workplace import DuckWorkplace
 from queryard.core.model import TaskId
-from queryard.engine.access import Reach
-from queryard.engine.pool import InstancePool
+from queryard.engine.instances.pool import InstancePool
+from queryard.engine.sealing.access import Reach
 from queryard.engine.staged.exchange import Piece
 from queryard.engine.staged.task import TaskOutcome
 

@@ -9,8 +9,8 @@ from contextlib import ExitStack, contextmanager
 from random import Random
 from typing import Any
 
+from queryard.engine.instances.pool import InstancePool
 from queryard.engine.native import NativeQuery
-from queryard.engine.pool import InstancePool
 from queryard.engine.staged.tasks import StagedTasks
 from queryard.engine.statement import Statement
 

@@ -18,9 +18,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from queryard.engine.classify import forget_statements
-from queryard.engine.instance import Instance
-from queryard.engine.volatile import forget_volatile
+from queryard.engine.instances.instance import Instance
+from queryard.engine.syntax.classify import forget_statements
+from queryard.engine.syntax.volatile import forget_volatile
 from queryard.live import Session
 
 # What allocators keep for themselves differs from time to time.

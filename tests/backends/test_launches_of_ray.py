@@ -17,7 +17,7 @@ from queryard.backends.ray.spread import SpreadTasks
 from queryard.core.commands import Launch
 from queryard.core.events import TaskFinished
 from queryard.core.model import JobId, TaskId
-from queryard.engine.access import Access, Reach
+from queryard.engine.sealing.access import Access, Reach
 from queryard.engine.staged.exchange import Piece, PieceLost, Superseded
 from queryard.engine.staged.task import TaskOutcome
 from queryard.sql.catalog import open_catalog

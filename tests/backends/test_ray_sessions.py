@@ -29,7 +29,7 @@ from queryard.backends.ray.workplace import DuckWorkplace
 from queryard.cli.app import app
 from queryard.core.commands import Release, Scale
 from queryard.core.errors import QueryardError
-from queryard.engine.access import Access
+from queryard.engine.sealing.access import Access
 from queryard.engine.staged.exchange import PieceLost
 from queryard.live.client import Client
 

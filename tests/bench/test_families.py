@@ -17,7 +17,7 @@ from bench.families import FamilyError, family
 from bench.families.drawn import draw_queries
 from bench.families.drawn_shapes import SHAPES
 from bench.live.possible import shortest_first
-from queryard.engine.classify import classify
+from queryard.engine.syntax.classify import classify
 from queryard.load import Ground, Request
 
 SIZE = 0.01

@@ -12,11 +12,11 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from queryard.engine.budget import Budget
-from queryard.engine.classify import classify
+from queryard.engine.instances.budget import Budget
 from queryard.engine.native import NativeEngine, NativeQuery, NativeStatement
-from queryard.engine.session import SessionInstance
+from queryard.engine.session.session import SessionInstance
 from queryard.engine.statement import Lease
+from queryard.engine.syntax.classify import classify
 from queryard.results.streams import ResultStream
 from queryard.sql.catalog import open_catalog
 

@@ -7,11 +7,11 @@ import threading
 import pyarrow as pa
 import pytest
 
-from queryard.engine.access import Access, Reach
-from queryard.engine.classify import classify
 from queryard.engine.errors import QueryFailed
 from queryard.engine.places import OnReadConnection, OnSession
-from queryard.engine.session import SessionInstance
+from queryard.engine.sealing.access import Access, Reach
+from queryard.engine.session.session import SessionInstance
+from queryard.engine.syntax.classify import classify
 from queryard.sql.catalog import open_catalog
 
 

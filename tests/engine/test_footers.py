@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import queryard
-from queryard.engine.classify import classify
-from queryard.engine.footers import SETTLED_S, FooterCache
-from queryard.engine.instance import Connection, Instance
+from queryard.engine.instances.footers import SETTLED_S, FooterCache
+from queryard.engine.instances.instance import Connection, Instance
+from queryard.engine.syntax.classify import classify
 from queryard.sql.catalog.locations import local_file
 
 LONG_AGO_S = int(time.time()) - 1000

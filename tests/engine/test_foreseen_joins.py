@@ -5,8 +5,8 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from queryard.engine.classify import classify
 from queryard.engine.planning import Planner
+from queryard.engine.syntax.classify import classify
 from queryard.sql.catalog import Catalog, open_catalog
 from queryard.sql.planner import plan_staged
 from queryard.sql.statistics import analyze, quick_statistics

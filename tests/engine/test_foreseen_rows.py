@@ -8,12 +8,12 @@ import math
 import duckdb
 import pytest
 
-from queryard.engine.aliases import aliases
-from queryard.engine.classify import classify
-from queryard.engine.features import PlanAmounts
 from queryard.engine.planning import Planner
-from queryard.engine.plans import PlanNames, root_of
-from queryard.engine.tables import TableFacts
+from queryard.engine.plans.features import PlanAmounts
+from queryard.engine.plans.tables import TableFacts
+from queryard.engine.plans.tree import PlanNames, root_of
+from queryard.engine.syntax.aliases import aliases
+from queryard.engine.syntax.classify import classify
 from queryard.estimate.prices import Features
 from queryard.sql.catalog import Catalog, open_catalog
 from queryard.sql.statistics.quick import quick_statistics

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from queryard.engine.instance import FETCHING_THREADS
+from queryard.engine.instances.instance import FETCHING_THREADS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux'
 COUNTED = """
 import os, sys
 from pathlib import Path
-from queryard.engine.instance import Instance
+from queryard.engine.instances.instance import Instance
 
 def threads():
     return len(os.listdir("/proc/self/task"))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from queryard.engine.classify import classify, forget_statements
-from queryard.engine.tokens import SHORT, tokens
+from queryard.engine.syntax.classify import classify, forget_statements
+from queryard.engine.syntax.tokens import SHORT, tokens
 
 
 def test_a_text_is_tokenized_once_for_all_that_look_at_it(monkeypatch):

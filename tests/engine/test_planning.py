@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from queryard.engine import planning
-from queryard.engine.classify import classify
-from queryard.engine.filters import kept_share, ranges
 from queryard.engine.planning import Planner
+from queryard.engine.plans.filters import kept_share, ranges
+from queryard.engine.syntax.classify import classify
 from queryard.estimate.prices import Features, bounded, doubt_of, total_of
 from queryard.sql.catalog import open_catalog
 from queryard.sql.statistics import ColumnStatistics

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queryard.engine import classify as module
-from queryard.engine import sealed
-from queryard.engine.access import Access
-from queryard.engine.classify import Classified, classify
 from queryard.engine.errors import QueryFailed
-from queryard.engine.remembered import EACH, MOST, Remembered
-from queryard.engine.tokens import tokens
+from queryard.engine.sealing import statements as sealed
+from queryard.engine.sealing.access import Access
+from queryard.engine.syntax import classify as module
+from queryard.engine.syntax.classify import Classified, classify
+from queryard.engine.syntax.remembered import EACH, MOST, Remembered
+from queryard.engine.syntax.tokens import tokens
 
 
 def test_a_text_seen_before_is_not_parsed_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queryard.core.errors import QueryardError
-from queryard.engine.access import ALL, Access, Seal
-from queryard.engine.classify import classify
 from queryard.engine.errors import NotAllowed
-from queryard.engine.hiding import without_folders
-from queryard.engine.sealed import checked_sealed
+from queryard.engine.sealing.access import ALL, Access, Seal
+from queryard.engine.sealing.hiding import without_folders
+from queryard.engine.sealing.statements import checked_sealed
+from queryard.engine.syntax.classify import classify
 
 SEALED = Access(sealed=True)
 GAPS = st.sampled_from([" ", "\n", "\t ", "/**/", " /* FROM t */ ", "--x\n"])

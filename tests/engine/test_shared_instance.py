@@ -13,11 +13,11 @@ from waiting import wait_until
 
 from engine.native_driving import MIB, PATIENCE_S, Slots, check_same, collect, plain
 from engine.test_random_widths import FAILING, QUERIES, disturb
-from queryard.engine.budget import Budget
-from queryard.engine.classify import classify
 from queryard.engine.errors import QueryCancelled, QueryFailed
+from queryard.engine.instances.budget import Budget
 from queryard.engine.native import NativeEngine, NativeQuery, NativeStatement
-from queryard.engine.session import SessionInstance
+from queryard.engine.session.session import SessionInstance
+from queryard.engine.syntax.classify import classify
 from queryard.results.streams import ResultStream
 from queryard.sql.catalog import open_catalog
 

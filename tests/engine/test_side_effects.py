@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from queryard.engine.classify import classify
-from queryard.engine.side_effects import concerns
+from queryard.engine.syntax.classify import classify
+from queryard.engine.syntax.side_effects import concerns
 from queryard.sql.catalog import open_catalog
 
 

@@ -10,8 +10,8 @@ from waiting import wait_until
 
 import queryard
 from engine.native_driving import MIB, write_facts
-from queryard.engine.pool import IDLE_PER_SLOT, SPARES, InstancePool
-from queryard.engine.spares import Spares
+from queryard.engine.instances.pool import IDLE_PER_SLOT, SPARES, InstancePool
+from queryard.engine.instances.spares import Spares
 from queryard.sql.catalog import open_catalog
 
 SIZE = 64 * MIB
@@ -107,7 +107,7 @@ def test_no_spare_without_room_or_in_a_closed_pool(pool, catalog):
 
 def test_a_spare_that_cannot_be_opened_fails_no_query(tmp_path, catalog, monkeypatch):
     pool = InstancePool(1, 4 * SIZE, tmp_path)
-    monkeypatch.setattr("queryard.engine.pool.PooledInstance", None)
+    monkeypatch.setattr("queryard.engine.instances.pool.PooledInstance", None)
     spares = Spares(pool, catalog)
     spares.keep([SIZE], lambda work: work())
     spares.taken()

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queryard.engine.classify import classify
-from queryard.engine.template import template as template_of
-from queryard.engine.tokens import MARK, tokens
+from queryard.engine.syntax.classify import classify
+from queryard.engine.syntax.template import template as template_of
+from queryard.engine.syntax.tokens import MARK, tokens
 
 
 def template(sql: str) -> str:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queryard.engine import classify as module
-from queryard.engine.classify import Classified, check_syntax, classify
 from queryard.engine.errors import QueryFailed
+from queryard.engine.syntax import classify as module
+from queryard.engine.syntax.classify import Classified, check_syntax, classify
 
 WORDS = [
     *("select", "with", "from", "values", "a", "t", "as", "(", ")", "*", ",", "1", "'x;y'", ";"),

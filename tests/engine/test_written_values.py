@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from queryard.engine.classify import classify
+from queryard.engine.syntax.classify import classify
 from queryard.engine.written_values import NotWritten, with_values
 
 VALUES = (

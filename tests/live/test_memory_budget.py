@@ -13,8 +13,8 @@ from waiting import wait_until
 
 import queryard
 from queryard.core.errors import QueryardError
-from queryard.engine import budget
 from queryard.engine.errors import OutOfMemory
+from queryard.engine.instances import budget
 
 QUERIES = [
     "SELECT count(*) AS n FROM facts",

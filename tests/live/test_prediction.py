@@ -11,9 +11,9 @@ from typing import NamedTuple
 import duckdb
 import pytest
 
-from queryard.engine.classify import classify
 from queryard.engine.staged import times
 from queryard.engine.staged.times import task_seconds
+from queryard.engine.syntax.classify import classify
 from queryard.estimate.prices import Rates
 from queryard.estimate.work import FIGURES, GUESS_S
 from queryard.live.estimates import templates

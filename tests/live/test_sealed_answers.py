@@ -7,10 +7,10 @@ import pytest
 
 import queryard
 from queryard.core.errors import QueryardError
-from queryard.engine.access import Access, Seal
 from queryard.engine.describing import CannotDescribe
 from queryard.engine.errors import NotAllowed, QueryFailed
 from queryard.engine.online.wish import OnlineWish
+from queryard.engine.sealing.access import Access, Seal
 from queryard.live.client import Client
 from queryard.live.describing import describe
 from queryard.live.explaining import explain

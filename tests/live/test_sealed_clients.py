@@ -9,11 +9,11 @@ import pytest
 
 import queryard
 from queryard.core.errors import QueryardError
-from queryard.engine.access import Access
-from queryard.engine.classify import classify
 from queryard.engine.errors import NotAllowed
-from queryard.engine.instance import Connection
-from queryard.engine.pool import PooledInstance
+from queryard.engine.instances.instance import Connection
+from queryard.engine.instances.pool import PooledInstance
+from queryard.engine.sealing.access import Access
+from queryard.engine.syntax.classify import classify
 from queryard.live.client import Client
 from queryard.live.describing import describe
 

@@ -10,7 +10,7 @@ import pytest
 from waiting import wait_until
 
 import queryard
-from queryard.engine.classify import classify
+from queryard.engine.syntax.classify import classify
 from queryard.history import HistoryReader
 from queryard.live import sharing
 from queryard.live.sharing import ScanChoices, TextScan, columns_named, making_s, text_scans

@@ -13,7 +13,7 @@ import pytest
 from waiting import wait_until
 
 import queryard
-from queryard.engine.access import Access
+from queryard.engine.sealing.access import Access
 
 PLACES = ("embedded", "server")
 _beneath: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()

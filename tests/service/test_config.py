@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from queryard.core.errors import QueryardError
-from queryard.engine.access import Access
+from queryard.engine.sealing.access import Access
 from queryard.service.config import Address, ServiceConfig, ServiceLimits, Tls
 from queryard.service.config_file import (
     LIMIT_KEYS,

@@ -21,10 +21,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from queryard.engine.classify import classify
-from queryard.engine.instance import Instance
+from queryard.engine.instances.instance import Instance
+from queryard.engine.instances.pool import InstancePool
 from queryard.engine.planning import Planner
-from queryard.engine.pool import InstancePool
+from queryard.engine.syntax.classify import classify
 from queryard.service.config import Address, ServiceConfig, ServiceLimits
 from queryard.service.serving import Addresses, Listeners
 from service.yard_ground import Ground, a_ground

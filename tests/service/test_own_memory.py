@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from waiting import wait_until
 
-from queryard.engine.instance import MIN_MEMORY_BYTES
+from queryard.engine.instances.instance import MIN_MEMORY_BYTES
 from queryard.service.limits import TooMany
 from service.yard_ground import a_ground
 

@@ -9,8 +9,8 @@ import pytest
 from waiting import wait_until
 
 from queryard.core.errors import QueryardError
-from queryard.engine.access import Access
 from queryard.engine.errors import NotAllowed
+from queryard.engine.sealing.access import Access
 from queryard.history import HistoryReader
 from queryard.results.errors import QueryCancelled
 from queryard.service.config import ServiceLimits

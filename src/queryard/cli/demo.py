@@ -32,7 +32,7 @@ class Demo:
         cls, data: str | None, config: Path | None, http: str | None, cert: Path | None
     ) -> Demo:
         """Make the data, unless it is there; its users need plain HTTP on this machine."""
-        from queryard.engine.budget import slot_range
+        from queryard.engine.instances.budget import slot_range
         from queryard.service.demo import GRACE_S, MOST_SLOTS, Load, prepare
 
         wrong = {

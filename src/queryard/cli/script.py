@@ -20,7 +20,7 @@ from .query_progress import Watch, watching
 from .rows_out import opened
 
 if TYPE_CHECKING:
-    from queryard.engine.classify import Classified
+    from queryard.engine.syntax.classify import Classified
     from queryard.live import Answer
     from queryard.live.request import Plan
 
@@ -54,7 +54,7 @@ def run_script(
 
     As tables all answers are shown. Other formats hold the rows of one statement: the last.
     """
-    from queryard.engine.classify import classify
+    from queryard.engine.syntax.classify import classify
 
     statements = classify(sql)
     for place, statement in enumerate(statements):

@@ -51,7 +51,7 @@ def shell(
     ) as session:
 
         def run(text: str) -> None:
-            from queryard.engine.classify import classify
+            from queryard.engine.syntax.classify import classify
 
             for statement in classify(text):
                 run_statement(session, statement, commands.showing, time_limit, commands.plan)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from queryard.engine.classify import classify
 from queryard.engine.native import Parameters
+from queryard.engine.syntax.classify import classify
 from queryard.live import Answer
 
 from .errors import InterfaceError, ProgrammingError, translating

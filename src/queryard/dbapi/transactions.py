@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from queryard.engine.classify import Classified
+from queryard.engine.syntax.classify import Classified
 from queryard.live import Session
 
 from .errors import InterfaceError, translating

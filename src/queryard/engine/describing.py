@@ -14,18 +14,18 @@ from typing import Any, NamedTuple
 
 from queryard.core.errors import QueryardError
 
-from .access import Reach
 from .arrow import read_all
 from .capi import Handle, Result, library, take_text
-from .classify import Classified
 from .errors import QueryFailed, failure, missing_table
-from .instance import Connection
+from .instances.instance import Connection
+from .instances.settings import Settings, apply, reset
+from .instances.small_instance import SmallInstance
+from .instances.views import explain_missing
 from .parameters import bind
-from .remembered import MOST, Remembered
-from .settings import Settings, apply, reset
-from .small_instance import SmallInstance
+from .sealing.access import Reach
+from .syntax.classify import Classified
+from .syntax.remembered import MOST, Remembered
 from .types import type_name
-from .views import explain_missing
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 UNKNOWN = "UNKNOWN"

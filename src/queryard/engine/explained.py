@@ -9,7 +9,7 @@ from queryard.estimate.expected import ExpectedOperator
 from queryard.results.job_tree import ExplainedJob
 
 from .errors import QueryFailed
-from .plans import PlanOperator
+from .plans.tree import PlanOperator
 
 # A line of the statement, as errors show it, with a pointer below it.
 _LINE = re.compile(r"^LINE (\d+):(.*)\n( *)\^", re.MULTILINE)

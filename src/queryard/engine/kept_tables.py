@@ -15,8 +15,8 @@ from queryard.sql.catalog.canonical import is_text_table
 from queryard.sql.catalog.model import Column, Table
 from queryard.sql.catalog.quoting import identifier, path_list
 
+from .instances.views import FileTable
 from .segments import SegmentStore
-from .views import FileTable
 
 KeptColumns = tuple[tuple[str, tuple[str, ...]], ...]
 """The columns that a statement reads of tables of text, by table."""

@@ -10,20 +10,20 @@ from pathlib import Path
 from queryard.results.streams import Output
 from queryard.sql.catalog import Catalog
 
-from .access import Access, Reach
 from .capi import library
-from .classify import Classified
+from .instances.pool import InstancePool
+from .instances.settings import Settings
+from .instances.spares import Spares
 from .kept_tables import KeptColumns, KeptTables
 from .native_query import NativeQuery, Parameters
 from .online.circles import Circles
 from .online.statement import OnlineStatement
 from .places import OnPool, OnReadConnection, OnSession, Place
-from .pool import InstancePool
 from .program import Program, ProgramRun
+from .sealing.access import Access, Reach
 from .segments import SegmentStore
-from .session import SessionInstance
-from .settings import Settings
-from .spares import Spares
+from .session.session import SessionInstance
+from .syntax.classify import Classified
 
 __all__ = ["NativeEngine", "NativeQuery", "NativeStatement", "Parameters", "SentStatement"]
 

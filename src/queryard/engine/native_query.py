@@ -9,14 +9,14 @@ from typing import Any
 
 from queryard.results.streams import Output, ResultStream
 
-from .classify import Classified
 from .errors import QueryCancelled
-from .hiding import HidingOutput
-from .instance import Connection
+from .instances.instance import Connection
+from .instances.views import explain_missing
 from .places import Place
+from .sealing.hiding import HidingOutput
 from .statement import Lease, Statement
-from .views import explain_missing
-from .written import refuse_written
+from .syntax.classify import Classified
+from .syntax.written import refuse_written
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 

@@ -7,18 +7,18 @@ from itertools import chain
 
 from queryard.sql.catalog.quoting import identifier
 
-from .access import Reach, Seal
-from .attached import SearchPath
-from .classify import Classified
-from .footers import FooterCache
-from .instance import Connection
+from .instances.attached import SearchPath
+from .instances.footers import FooterCache
+from .instances.instance import Connection
+from .instances.pool import InstancePool, PooledInstance
+from .instances.read_connections import ReadConnection
+from .instances.settings import Settings, apply, reset
+from .instances.spares import Spares
+from .instances.views import file_tables, unusable
 from .kept_tables import KeptTables
-from .pool import InstancePool, PooledInstance
-from .read_connections import ReadConnection
-from .session import SessionInstance
-from .settings import Settings, apply, reset
-from .spares import Spares
-from .views import file_tables, unusable
+from .sealing.access import Reach, Seal
+from .session.session import SessionInstance
+from .syntax.classify import Classified
 
 
 class _InSession:

@@ -18,18 +18,18 @@ from queryard.estimate.prices import Features
 from queryard.sql.catalog import Catalog
 from queryard.sql.catalog.model import Table
 
-from .access import Seal
-from .aliases import aliases
-from .classify import Classified, check_syntax
 from .describing import bound_rows
 from .errors import is_syntax_error
-from .features import PlanAmounts
-from .instance import Connection
-from .plans import PlanNames, root_of
-from .remembered import Remembered
-from .small_instance import SmallInstance, no_seal
-from .tables import TableFacts
-from .written import refuse_written
+from .instances.instance import Connection
+from .instances.small_instance import SmallInstance, no_seal
+from .plans.features import PlanAmounts
+from .plans.tables import TableFacts
+from .plans.tree import PlanNames, root_of
+from .sealing.access import Seal
+from .syntax.aliases import aliases
+from .syntax.classify import Classified, check_syntax
+from .syntax.remembered import Remembered
+from .syntax.written import refuse_written
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 _State = tuple[tuple[Table, int], ...]

@@ -32,7 +32,7 @@ from .analyzed import EXPLAIN, as_plain
 from .arrow import ArrowReader
 from .capi import ERROR, OK, READY, Handle, Result, library
 from .errors import OutOfMemory, QueryCancelled, failure, missing_table
-from .instance import Connection
+from .instances.instance import Connection
 from .parameters import bind
 from .threads import ThreadState, all_asleep, of_this_thread
 

@@ -15,8 +15,8 @@ from typing import Any
 from queryard.core.errors import QueryardError
 from queryard.sql.catalog.quoting import literal
 
-from .classify import Classified
 from .parameters import shape_of, unwrapped
+from .syntax.classify import Classified
 
 
 class NotWritten(QueryardError):

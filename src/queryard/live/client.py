@@ -14,16 +14,16 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from queryard.core.errors import QueryardError
-from queryard.engine.access import ALL, Access
-from queryard.engine.allowed import check_allowed
-from queryard.engine.classify import Classified, classify
+from queryard.engine.instances.settings import Settings
 from queryard.engine.native import NativeStatement, Parameters
-from queryard.engine.own_instance import Purse
 from queryard.engine.program import Program
-from queryard.engine.sealed import checked_sealed
-from queryard.engine.session import SessionInstance
-from queryard.engine.settings import Settings
-from queryard.engine.volatile import may_differ
+from queryard.engine.sealing.access import ALL, Access
+from queryard.engine.sealing.allowed import check_allowed
+from queryard.engine.sealing.statements import checked_sealed
+from queryard.engine.session.instance import Purse
+from queryard.engine.session.session import SessionInstance
+from queryard.engine.syntax.classify import Classified, classify
+from queryard.engine.syntax.volatile import may_differ
 from queryard.results.accounts import UNLIMITED, Account
 from queryard.sql.catalog import Catalog
 

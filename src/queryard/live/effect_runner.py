@@ -11,11 +11,11 @@ from queryard.backends.protocol import Backend
 from queryard.backends.workers import Workers
 from queryard.core.errors import QueryardError
 from queryard.engine import gil_interval
-from queryard.engine.access import Reach
 from queryard.engine.errors import QueryCancelled
 from queryard.engine.kept_tables import KeptColumns
 from queryard.engine.native import NativeEngine
 from queryard.engine.online.measure import WrongMeasure
+from queryard.engine.sealing.access import Reach
 from queryard.engine.temp import TempSpace
 from queryard.estimate.work import Prediction
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from queryard.core.model import JobId, Query
-from queryard.engine.classify import Classified
 from queryard.engine.explained import explained
-from queryard.engine.plans import PlanNames, read_plan
+from queryard.engine.plans.tree import PlanNames, read_plan
+from queryard.engine.syntax.classify import Classified
 from queryard.estimate.expected import Expected, expected_memory, expected_work
 from queryard.results.estimate import Estimate
 

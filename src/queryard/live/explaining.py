@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from queryard.core.errors import QueryardError
-from queryard.engine.classify import Classified, classify
 from queryard.engine.errors import QueryFailed
 from queryard.engine.explained import without_first_line
 from queryard.engine.kept_tables import KeptColumns
 from queryard.engine.native import Parameters
-from queryard.engine.plans import root_of
+from queryard.engine.plans.tree import root_of
+from queryard.engine.syntax.classify import Classified, classify
 from queryard.results.answer import Answer
 from queryard.results.estimate import Estimate
 from queryard.results.explanation import Explanation

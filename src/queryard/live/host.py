@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from queryard.backends.protocol import Backend
 from queryard.core.errors import QueryardError, unknown_name
 from queryard.core.scheduler import Scheduler
-from queryard.engine.access import Access, Reach
-from queryard.engine.classify import Classified, names_read
 from queryard.engine.describing import Describer
 from queryard.engine.errors import QueryCancelled
 from queryard.engine.native import NativeEngine
+from queryard.engine.sealing.access import Access, Reach
+from queryard.engine.syntax.classify import Classified, names_read
 from queryard.engine.temp import TempSpace
 from queryard.history import HeldRow
 from queryard.portfolio.documents import Portfolio

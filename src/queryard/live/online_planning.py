@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from queryard.core.errors import QueryardError
 from queryard.core.readable import several
-from queryard.engine.access import Access, Reach
+from queryard.engine.instances.settings import Settings
 from queryard.engine.online.measure import Measure
-from queryard.engine.settings import Settings
+from queryard.engine.sealing.access import Access, Reach
 from queryard.sql.catalog import Catalog, Table
 from queryard.sql.catalog.quoting import written_name
 

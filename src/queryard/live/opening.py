@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from queryard.core.errors import QueryardError
 from queryard.core.model import Node, Tenant
-from queryard.engine.budget import divide, memory_budget, slot_range
+from queryard.engine.instances.budget import divide, memory_budget, slot_range
 from queryard.engine.segments import SegmentStore
 from queryard.engine.temp import TempSpace
 from queryard.sql.catalog import Catalog

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from queryard.engine.access import Reach
+from queryard.engine.instances.pool import InstancePool
 from queryard.engine.kept_tables import KeptColumns, columns_read
-from queryard.engine.pool import InstancePool
+from queryard.engine.sealing.access import Reach
 from queryard.engine.segments import SegmentStore
 from queryard.sql.catalog import Catalog, Table
 from queryard.sql.catalog.canonical import is_text_table

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection
 
-from queryard.engine.access import ALL, Access, Reach
 from queryard.engine.describing import Describer
+from queryard.engine.sealing.access import ALL, Access, Reach
 from queryard.sql.catalog import Catalog
 
 

@@ -14,7 +14,7 @@ from queryard.core.errors import QueryardError, unknown_name
 from queryard.core.journal import Journal
 from queryard.core.scheduler import Scheduler
 from queryard.core.state import Settings
-from queryard.engine.redaction import without_literals, without_values
+from queryard.engine.syntax.redaction import without_literals, without_values
 from queryard.history import (
     AskedRow,
     CostRow,

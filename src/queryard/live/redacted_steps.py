@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from queryard.core.journal import Step
-from queryard.engine.redaction import without_values
+from queryard.engine.syntax.redaction import without_values
 
 
 def without_causes(step: Step) -> Step:

@@ -10,13 +10,13 @@ from functools import cached_property
 from typing import Any, Literal
 
 from queryard.core.errors import QueryardError, unknown_name
-from queryard.engine.access import Reach
-from queryard.engine.classify import Classified, all_names
 from queryard.engine.kept_tables import KeptColumns
 from queryard.engine.native import Parameters
 from queryard.engine.online.wish import OnlineWish
 from queryard.engine.plain_parameters import plain
 from queryard.engine.program import Program
+from queryard.engine.sealing.access import Reach
+from queryard.engine.syntax.classify import Classified, all_names
 from queryard.engine.written_values import with_values
 from queryard.results.online import AnswerLog
 

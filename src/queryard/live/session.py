@@ -10,9 +10,9 @@ from typing import Any, Unpack
 
 from queryard.core.model import Node, Tenant
 from queryard.core.readable import several
-from queryard.engine.functions import Style
 from queryard.engine.native import Parameters
 from queryard.engine.program import Program, Step
+from queryard.engine.session.functions import Style
 from queryard.results.answer import Answer
 from queryard.results.estimate import Estimate
 from queryard.results.explanation import Explanation

@@ -14,8 +14,8 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-from queryard.engine.classify import Classified, all_names
 from queryard.engine.segments import SegmentStore
+from queryard.engine.syntax.classify import Classified, all_names
 from queryard.estimate.sharing import FurtherRiders, sharing_pays
 from queryard.sql.catalog import Catalog, Table
 from queryard.sql.catalog.canonical import is_text_table

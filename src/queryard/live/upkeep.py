@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from queryard.engine.classify import Classified
+from queryard.engine.syntax.classify import Classified
 from queryard.sql.catalog import Catalog
 from queryard.sql.statistics.collecting import Collector
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from queryard.engine.budget import memory_budget, slot_range
+from queryard.engine.instances.budget import memory_budget, slot_range
 from queryard.sql.catalog import Catalog, open_catalog
 from queryard.workload import tpch
 from queryard.workload.load import LoadSpec

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from queryard.core.errors import QueryardError
-from queryard.engine.classify import Classified
-from queryard.engine.side_effects import state_left
+from queryard.engine.syntax.classify import Classified
+from queryard.engine.syntax.side_effects import state_left
 from queryard.results.ownership import Owner
 
 from .errors import NotKnown, ServerError

@@ -10,8 +10,8 @@ from typing import Any, Unpack
 
 import httpx
 
-from queryard.engine.classify import classify
 from queryard.engine.native import Parameters
+from queryard.engine.syntax.classify import classify
 from queryard.history.rows import QueryRecord
 from queryard.live.amounts import as_age, as_seconds
 from queryard.live.facts import QueryView

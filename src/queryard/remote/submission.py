@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from queryard.core.errors import QueryardError
-from queryard.engine.classify import Classified, classify
 from queryard.engine.native import Parameters
+from queryard.engine.syntax.classify import Classified, classify
 from queryard.live.amounts import as_seconds, as_time_left
 from queryard.live.client import check_types
 from queryard.live.request import (

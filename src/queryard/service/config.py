@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from queryard.core.errors import QueryardError
-from queryard.engine.access import Access
+from queryard.engine.sealing.access import Access
 
 HTTP_PORT = 8080
 POSTGRES_PORT = 5433

@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 from queryard.core.amounts import parse_seconds, some_bytes, some_seconds
 from queryard.core.errors import QueryardError, unknown_name
 from queryard.core.positions import toml_lines
-from queryard.engine.access import Access
+from queryard.engine.sealing.access import Access
 from queryard.live.admission.limits import FIELDS as SESSION_LIMITS
 from queryard.live.admission.tenants import FIELDS as TENANT_KEYS
 from queryard.live.admission.tenants import GRANTS

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from queryard.engine.instance import MIN_MEMORY_BYTES
+from queryard.engine.instances.instance import MIN_MEMORY_BYTES
 
 from .limits import TooMany
 

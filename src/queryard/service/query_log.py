@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 
-from queryard.engine.hiding import whole_reason
+from queryard.engine.sealing.hiding import whole_reason
 
 from .logs import log
 from .problems import DEFECT, problem_of

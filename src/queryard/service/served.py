@@ -11,11 +11,11 @@ from functools import partial
 from typing import Protocol, Unpack
 
 from queryard.core.errors import QueryardError
-from queryard.engine.classify import Classified, classify
 from queryard.engine.describing import Described
 from queryard.engine.errors import NeedsSession, NotAllowed, QueryCancelled
 from queryard.engine.native import Parameters
-from queryard.engine.side_effects import state_left
+from queryard.engine.syntax.classify import Classified, classify
+from queryard.engine.syntax.side_effects import state_left
 from queryard.live.client import Client, check_types
 from queryard.live.describing import describe
 from queryard.live.handle import Handle

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from queryard.core.errors import QueryardError
 from queryard.engine.errors import NotAllowed
-from queryard.engine.hiding import whole_reason
+from queryard.engine.sealing.hiding import whole_reason
 from queryard.live.client import Client
 from queryard.live.session import Session
 

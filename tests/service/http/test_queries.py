@@ -14,7 +14,7 @@ import pyarrow.csv
 import pytest
 from waiting import wait_until
 
-from queryard.engine.access import Access
+from queryard.engine.sealing.access import Access
 from queryard.service.config import ServiceLimits
 from queryard.service.http import context
 from service.http.serving import a_server

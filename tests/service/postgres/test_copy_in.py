@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queryard.engine.access import Access
+from queryard.engine.sealing.access import Access
 from queryard.service.config import ServiceLimits
 from queryard.service.postgres.copy_lines import CopyLines
 from queryard.service.postgres.copy_options import CopyIn, copy_of

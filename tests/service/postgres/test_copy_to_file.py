@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from queryard.engine.access import Access
+from queryard.engine.sealing.access import Access
 from tests.service.postgres.served_postgres import a_server
 from tests.service.postgres.test_listener import Raw
 

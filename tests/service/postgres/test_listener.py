@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 from waiting import wait_until
 
-from queryard.engine.access import Access
+from queryard.engine.sealing.access import Access
 from queryard.service.config import ServiceConfig, ServiceLimits
 from queryard.service.postgres import session
 from queryard.service.postgres.catalog import CatalogQueries

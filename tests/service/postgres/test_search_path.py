@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from queryard.engine.access import Access
+from queryard.engine.sealing.access import Access
 from tests.service.postgres.served_postgres import a_server
 
 psycopg = pytest.importorskip("psycopg")

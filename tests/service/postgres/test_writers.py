@@ -13,7 +13,7 @@ import duckdb
 import pytest
 from waiting import wait_until
 
-from queryard.engine.access import Access
+from queryard.engine.sealing.access import Access
 from queryard.service.config import ServiceLimits
 from tests.service.postgres.served_postgres import a_server
 

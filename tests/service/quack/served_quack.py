@@ -12,7 +12,7 @@ import duckdb
 import uvicorn
 from waiting import wait_until
 
-from queryard.engine.access import Access
+from queryard.engine.sealing.access import Access
 from queryard.service.http.protocol import bounded_protocol
 from queryard.service.quack.listener import QuackListener
 from tests.service.quack.plain_client import Client

@@ -11,8 +11,8 @@ from typing import Any
 
 from queryard.core.errors import QueryardError
 from queryard.core.model import TaskId
-from queryard.engine.access import Access, Reach
-from queryard.engine.pool import InstancePool
+from queryard.engine.instances.pool import InstancePool
+from queryard.engine.sealing.access import Access, Reach
 from queryard.engine.staged.exchange import Piece, PieceLost, Superseded
 from queryard.engine.staged.instance import open_instance
 from queryard.engine.staged.launched import Launched

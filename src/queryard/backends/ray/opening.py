@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from queryard.engine.access import Reach
 from queryard.engine.native import NativeEngine, NativeStatement, SentStatement
 from queryard.engine.plain_parameters import plain
+from queryard.engine.sealing.access import Reach
 from queryard.sql.catalog.catalog import Catalog
 
 from .backend import RayBackend

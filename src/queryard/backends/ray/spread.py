@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from queryard.backends.protocol import Ready, Spread
 from queryard.core.model import Node, TaskId
-from queryard.engine.access import Reach
 from queryard.engine.errors import QueryCancelled, QueryFailed
+from queryard.engine.sealing.access import Reach
 from queryard.engine.staged.actuals import JobActuals
 from queryard.engine.staged.exchange import PieceLost
 from queryard.engine.staged.query import StagedQuery

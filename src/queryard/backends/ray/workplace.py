@@ -12,12 +12,12 @@ from typing import Any, Protocol
 
 from queryard.backends.local.leases import Engine
 from queryard.backends.local.member import Serving
-from queryard.engine.access import Access, Reach
-from queryard.engine.budget import memory_budget
 from queryard.engine.calibration import machine_rates
 from queryard.engine.errors import QueryFailed
+from queryard.engine.instances.budget import memory_budget
 from queryard.engine.native import NativeEngine, SentStatement
 from queryard.engine.program import Program, ProgramRun
+from queryard.engine.sealing.access import Access, Reach
 from queryard.engine.staged.instance import open_instance
 from queryard.engine.temp import TempSpace
 from queryard.results.fan import Fan

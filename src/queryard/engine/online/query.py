@@ -20,13 +20,13 @@ from queryard.estimate.online import FEW_FILES
 from queryard.results.online import OnlineAnswer
 from queryard.results.streams import Output, ResultStream
 
-from ..classify import Classified, classify
 from ..errors import QueryCancelled
 from ..meter import Meter
 from ..native_query import NativeQuery
 from ..places import OnPool
 from ..program import Reports
 from ..statement import Statement
+from ..syntax.classify import Classified, classify
 from .circles import Circles
 from .pace import Pace
 from .refining import Refining

@@ -16,7 +16,7 @@ from queryard.estimate.online import Sample as Read
 from queryard.results.online import Eta, Mark, OnlineAnswer
 from queryard.sql.catalog.quoting import identifier
 
-from ..instance import Connection
+from ..instances.instance import Connection
 from .course import Course
 from .evaluating import typed
 from .leaving_out import estimates

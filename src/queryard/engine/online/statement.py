@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from queryard.results.online import AnswerLog
 
-from ..access import Reach
-from ..settings import Settings
+from ..instances.settings import Settings
+from ..sealing.access import Reach
 from .wish import OnlineWish
 
 if TYPE_CHECKING:

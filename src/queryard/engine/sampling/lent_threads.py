@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from queryard.engine.capi import library
-from queryard.engine.instance import Connection
+from queryard.engine.instances.instance import Connection
 from queryard.engine.statement import Lease, Statement
 from queryard.results.streams import ResultStream
 

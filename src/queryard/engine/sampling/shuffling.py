@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from queryard.core.readable import size
-from queryard.engine.budget import machine_bytes
+from queryard.engine.instances.budget import machine_bytes
 from queryard.results.errors import OutOfMemory, QueryCancelled, QueryFailed
 from queryard.sql.catalog.formats import COMPRESSIONS
 from queryard.sql.catalog.model import Table

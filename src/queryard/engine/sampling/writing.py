@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from queryard.engine.instance import Connection, Instance
+from queryard.engine.instances.instance import Connection, Instance
 from queryard.engine.temp import TempSpace
 from queryard.results.errors import QueryCancelled
 from queryard.sql.catalog.database import DatabaseTable

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import duckdb
 
-from queryard.engine.access import Seal
 from queryard.engine.errors import failure
+from queryard.engine.sealing.access import Seal
 from queryard.sql.catalog.quoting import literal
 
 from .cancellation import Cancellation

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from typing import NamedTuple
 
 from queryard.engine.errors import QueryCancelled
-from queryard.engine.pool import InstancePool
+from queryard.engine.instances.pool import InstancePool
 
 from .cancellation import Cancellation
 from .node import StagedNode

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from queryard.core.errors import QueryardError
 from queryard.core.model import MAP, TaskId
-from queryard.engine.access import Reach
 from queryard.engine.errors import QueryCancelled, QueryFailed
-from queryard.engine.links import Links
-from queryard.engine.pool import InstancePool
+from queryard.engine.instances.pool import InstancePool
+from queryard.engine.sealing.access import Reach
+from queryard.engine.sealing.links import Links
 from queryard.sql.planner.plan import StagedPlan
 
 from .actuals import JobActuals

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from queryard.core.errors import QueryardError
 from queryard.core.state import SMALL_PARTS
-from queryard.engine.budget import written
-from queryard.engine.instance import MIN_MEMORY_BYTES
+from queryard.engine.instances.budget import written
+from queryard.engine.instances.instance import MIN_MEMORY_BYTES
 from queryard.estimate.work import Prediction
 
 from ..amounts import as_bytes

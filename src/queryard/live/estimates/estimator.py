@@ -16,8 +16,8 @@ from functools import partial
 from typing import Any
 
 from queryard.engine.calibration import machine_rates
-from queryard.engine.classify import Classified
 from queryard.engine.errors import QueryFailed
+from queryard.engine.syntax.classify import Classified
 from queryard.estimate.work import Prediction
 from queryard.history import LearntRow, PastRow
 from queryard.sql.statistics.store import cache_folder

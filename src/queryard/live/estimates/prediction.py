@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
-from queryard.engine.access import ALL, Access
-from queryard.engine.classify import Classified
 from queryard.engine.planning import Parameters, Planner
+from queryard.engine.sealing.access import ALL, Access
+from queryard.engine.syntax.classify import Classified
 from queryard.estimate.expected import ExpectedOperator, expected_operators
 from queryard.estimate.factors import Factors
 from queryard.estimate.planned import Planned, planned, predicted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from queryard.core.errors import QueryardError
-from queryard.engine.classify import all_names
+from queryard.engine.syntax.classify import all_names
 from queryard.estimate.work import Stored
 from queryard.sql.catalog import Catalog
 from queryard.sql.catalog.model import Table

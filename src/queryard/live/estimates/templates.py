@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from queryard.engine.remembered import LONGEST
+from queryard.engine.syntax.remembered import LONGEST
 from queryard.estimate.work import (
     LEAST_S,
     Figure,

@@ -12,8 +12,8 @@ from queryard.backends.protocol import Spread, Staged
 from queryard.core.events import EstimateChanged, MemoryChanged, Retry
 from queryard.core.model import Job, JobId, Table
 from queryard.core.speedup import Speedup
-from queryard.engine.access import Reach
 from queryard.engine.errors import InputMissing, OutOfMemory, failure_kind, has_local_cause
+from queryard.engine.sealing.access import Reach
 from queryard.engine.staged.actuals import JobActuals
 from queryard.engine.staged.exchange import Superseded
 from queryard.engine.staged.explained import staged_explanation

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request
 
-from queryard.engine.classify import classify
+from queryard.engine.syntax.classify import classify
 from queryard.live.explaining import estimate as estimated
 from queryard.live.explaining import explain as explained
 from queryard.live.explaining import explain_query

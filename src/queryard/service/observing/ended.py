@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict, deque
 from typing import NamedTuple
 
-from queryard.engine.redaction import without_literals
+from queryard.engine.syntax.redaction import without_literals
 from queryard.live.facts import Timing
 
 from ..problems import problem_of

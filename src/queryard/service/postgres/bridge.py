@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from queryard.core.errors import QueryardError
-from queryard.engine.access import Access
-from queryard.engine.classify import Classified, classify
 from queryard.engine.describing import CannotDescribe
+from queryard.engine.sealing.access import Access
+from queryard.engine.syntax.classify import Classified, classify
 from queryard.live.handle import Handle
 from queryard.live.request import Instead
 from queryard.results.answer import Answer

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Literal
 
-from queryard.engine.classify import unquoted
+from queryard.engine.syntax.classify import unquoted
 
 from .errors import PostgresError, not_supported
 from .texts import Text

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from queryard.engine.instance import Instance
+from queryard.engine.instances.instance import Instance
 from queryard.sql.catalog.quoting import identifier, literal
 
 from .copy_binary import CopyBinary

@@ -8,16 +8,16 @@ give other types, so the types that come with the rows are looked at, too.
 
 from __future__ import annotations
 
-from queryard.engine.access import Access
-from queryard.engine.classify import Classified
-from queryard.engine.remembered import Remembered
+from queryard.engine.sealing.access import Access
+from queryard.engine.syntax.classify import Classified
+from queryard.engine.syntax.remembered import Remembered
 
 
 class PlainTemplates:
     """Those of one listener; from any thread.
 
-    >>> from queryard.engine.access import ALL
-    >>> from queryard.engine.classify import classify
+    >>> from queryard.engine.sealing.access import ALL
+    >>> from queryard.engine.syntax.classify import classify
     >>> plain = PlainTemplates()
     >>> plain.add(ALL, classify("SELECT 1")[0])
     >>> plain.has(ALL, classify("SELECT 2")[0]), plain.has(ALL, classify("SELECT 1, 2")[0])

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from queryard.engine.classify import copies_to
+from queryard.engine.syntax.classify import copies_to
 from queryard.live.handle import Handle
 
 from ..config import ServiceLimits
@@ -163,7 +163,7 @@ class Portals:
 def tag_of(plan: Plan, rows: int) -> str:
     """What a statement is called once it is complete.
 
-    >>> from queryard.engine.classify import classify
+    >>> from queryard.engine.syntax.classify import classify
     >>> tag_of(Plan("", classify("INSERT INTO t VALUES (1)")[0], ()), 1)
     'INSERT 0 1'
     >>> tag_of(Plan("", classify("CREATE TEMP TABLE t (a INT)")[0], ()), 0)

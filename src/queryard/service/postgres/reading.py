@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from queryard.engine.classify import unquoted
+from queryard.engine.syntax.classify import unquoted
 
 from .commands import (
     DIRECTIONS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from queryard.engine.classify import unquoted
+from queryard.engine.syntax.classify import unquoted
 from queryard.sql.catalog import Catalog
 from queryard.sql.catalog.database import DatabaseTable
 from queryard.sql.catalog.quoting import identifier, literal

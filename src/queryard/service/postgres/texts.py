@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from queryard.engine.classify import unquoted
-from queryard.engine.tokens import Tokens, tokens
+from queryard.engine.syntax.classify import unquoted
+from queryard.engine.syntax.tokens import Tokens, tokens
 
 from .errors import PostgresError
 

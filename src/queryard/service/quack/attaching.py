@@ -23,7 +23,7 @@ from typing import Any
 import pyarrow as pa
 
 from queryard.core.errors import QueryardError
-from queryard.engine.access import Access
+from queryard.engine.sealing.access import Access
 from queryard.sql.catalog import Catalog
 from queryard.sql.catalog.model import Table
 from queryard.sql.catalog.quoting import identifier

@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow as pa
 
 from queryard.core.errors import QueryardError
-from queryard.engine.classify import Classified, classify
 from queryard.engine.describing import gives_rows
-from queryard.engine.settings import Setting
+from queryard.engine.instances.settings import Setting
+from queryard.engine.syntax.classify import Classified, classify
 from queryard.live.handle import Handle
 from queryard.results.answer import Answer
 from queryard.sql.catalog import Catalog

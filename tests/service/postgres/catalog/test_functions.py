@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from queryard.engine.refused import is_refused
+from queryard.engine.sealing.refused import is_refused
 from queryard.service.postgres.catalog import CatalogQueries, UnknownCatalogQuery
 
 STATEMENTS = json.loads((Path(__file__).parent / "fixtures" / "statements.json").read_text())

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Iterator
 from functools import cache
 
-from queryard.engine.callable_functions import EngineFunction, callable_functions
+from queryard.engine.sealing.callable_functions import EngineFunction, callable_functions
 
 from .types import column_type, format_type, oid_of, read_data
 

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from queryard.engine.catalog_views import FactsFailed
-from queryard.engine.redaction import without_literals
-from queryard.engine.remembered import Remembered
+from queryard.engine.instances.catalog_views import FactsFailed
+from queryard.engine.syntax.redaction import without_literals
+from queryard.engine.syntax.remembered import Remembered
 
 from .answers import (
     CatalogAnswer,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Set
 
 from sqlglot import exp
 
-from queryard.engine.remembered import Remembered
+from queryard.engine.syntax.remembered import Remembered
 
 from .answers import UnknownCatalogQuery
 from .functions import functions

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from queryard.engine.catalog_views import FactsDatabase
+from queryard.engine.instances.catalog_views import FactsDatabase
 
 from .facts import CatalogFacts
 from .lookups import Lookups

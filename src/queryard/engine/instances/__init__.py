@@ -1,0 +1,1 @@
+"""DuckDB instances without threads of their own, and what they have attached."""

@@ -1,0 +1,1 @@
+"""DuckDB's plans as trees, and what their operators do: rows, values, sizes of joins."""

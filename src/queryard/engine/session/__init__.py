@@ -1,0 +1,1 @@
+"""A session's own instance, where every statement with side effects runs."""
