@@ -38,11 +38,17 @@ def leased(name: str, at_s: float, work_s: float, tenant: str, width: int) -> Ar
     return Arrival(Query(name, jobs, tenant=tenant, submit_s=at_s), {"d": JobTruth(work_s=work_s)})
 
 
-def run(arrivals: list[Arrival], slots: int, tenants: list[Tenant], until_s: float) -> SimDriver:
+def run(
+    arrivals: list[Arrival],
+    slots: int,
+    tenants: list[Tenant],
+    until_s: float,
+    profile: dict[str, Any] = TURNS,
+) -> SimDriver:
     driver = build(
         Workload("w", tuple(arrivals)),
         [Node("n", slots)],
-        for_tenants(TURNS, tenants),
+        for_tenants(profile, tenants),
         conditions=Conditions(revoke_delay_s=0.01),
     )
     driver.run(until_s)
@@ -179,6 +185,16 @@ def test_a_small_query_does_not_wait_for_the_turn_of_its_tenant(
     commands = hand.submit("s", divisible("d", 1), estimates=small_s, tenant=other)
     assert len(revoked(commands)) == revokes
     hand.check_replay()
+
+
+def test_of_small_queries_those_of_the_larger_weight_go_first():
+    pools = {**TURNS["pools"], "default": {"order": "srpt-fair"}, "credit": 4.0}
+    names = ("light", "heavy")
+    arrivals = [leased(f"{name} large", 0.0, 500.0, name, 1) for name in names]
+    arrivals += [leased(f"{name}{n}", 10.0, 0.01, name, 1) for name in names for n in range(10)]
+    tenants = [Tenant("light"), Tenant("heavy", weight=100.0)]
+    ends = run(arrivals, 1, tenants, 20.0, {"pools": pools}).ends
+    assert max(ends[f"heavy{n}"] for n in range(10)) < ends["light3"]
 
 
 def test_small_queries_without_end_get_no_larger_share():

@@ -47,6 +47,7 @@ class Pool:
         "homes",
         "index",
         "lanes",
+        "lead_rate",
         "lot",
         "members",
         "moves",
@@ -122,6 +123,7 @@ class Pool:
         # What its children's shares were computed for.
         self.among: tuple[Any, ...] = ()
         self.rate = 0.0
+        self.lead_rate = 0.0
         self.virtual_s = 0.0
         self.waits = False
         self.held: float = 0
@@ -236,13 +238,13 @@ class Pool:
 
         A slot counts as used for one more quantum. One that is held has a quantum's advance,
         so that it does not change hands at every event. A child whose next query takes less than
-        its credit has the rest of the credit as an advance.
+        its credit has the rest of the credit as an advance, by its weight.
         """
         if self.takes_turns:
             spec = self.parent.spec  # type: ignore[union-attr]
             ahead = self.used - 1 if self.used < self.held else self.used
             lead_s = max(0.0, spec.credit * spec.quantum_s - self.next_left_s())
-            return self.virtual_s + (ahead * spec.quantum_s - lead_s) * self.rate
+            return self.virtual_s + ahead * spec.quantum_s * self.rate - lead_s * self.lead_rate
         used, guarantee = self.used, self.guarantee
         return used / guarantee - 1.0 if used < guarantee else used / self.weight
 
@@ -301,6 +303,7 @@ class Pool:
         copy.share = self.share
         copy.among = self.among  # replaced as a whole, never changed
         copy.rate = self.rate
+        copy.lead_rate = self.lead_rate
         copy.virtual_s = self.virtual_s
         copy.waits = self.waits
         copy.held = self.held

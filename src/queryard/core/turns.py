@@ -9,9 +9,9 @@ Time without work earns no credit, but a small one: a child that comes back star
 the others (`PoolSpec.credit`), so that a tenant with few queries is served at once: a bounded
 advance, not a larger share, as it is earned anew only as the clocks of the others go on. For the
 same reason a child whose next query takes less than the credit has the rest of the credit as an
-advance: a small query does not wait until its tenant's large one has paid for its slots. Between
-two decisions nothing is computed; a slot that was given is counted for a quantum beforehand (see
-`Pool.key`).
+advance, by its weight: a small query does not wait until its tenant's large one has paid for its
+slots. Between two decisions nothing is computed; a slot that was given is counted for a quantum
+beforehand (see `Pool.key`).
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ def settle(
         for child, share in zip(active, shares(active, pool.share, slots), strict=True):
             child.share = share
             child.rate = 1.0 / (share * max(1, slots))
+            # As of equal weights: else the least weight would be furthest ahead.
+            child.lead_rate = len(active) / (pool.share * max(1, slots))
     for child in active:
         if not child.waits:
             credit_s = pool.spec.credit * pool.spec.quantum_s * child.rate

@@ -33,7 +33,7 @@ class NotWritten(QueryardError):
 def with_values(statement: Classified, parameters: Sequence[Any] | Mapping[str, Any]) -> str:
     """The text of a statement with its parameters written into it.
 
-    >>> from .classify import classify
+    >>> from .syntax.classify import classify
     >>> with_values(classify("SELECT a + ? FROM t WHERE b = ? -- ?")[0], [3, "x"])
     "SELECT a + CAST(3 AS INTEGER) FROM t WHERE b = 'x' -- ?"
     >>> with_values(classify("FROM t WHERE $n > a")[0], {"n": 0.5})
