@@ -4,8 +4,6 @@ from __future__ import annotations
 
 # Seconds of idling for which an unused share is saved up.
 SAVED_FOR_S = 5.0
-# The part of what can be saved that is kept in reserve.
-KEPT = 0.5
 
 
 class Budget:
@@ -34,10 +32,6 @@ class Budget:
         self._come_to(now, 0.0)
         self.spent_s += seconds
         self._saved_s -= seconds
-
-    def reserve_s(self) -> float:
-        """What is kept for a long queue, when decisions over short ones are made."""
-        return KEPT * SAVED_FOR_S * self.share
 
     def free_s(self, now: float, cost_s: float = 0.0) -> float:
         """When something may be done that costs so much; now, or later."""

@@ -226,9 +226,9 @@ def test_a_staged_query_shows_its_tasks_and_those_that_rode_on_others(admin, ser
         wait_until(lambda: ann.get(f"/v1/queries/{query}/timeline").json()["ended_at"])
         line = ann.get(f"/v1/queries/{query}/timeline").json()
     go(admin, f"query/{query}")
-    admin.locator("rect.segment.task").first.wait_for(state="attached")
     tasks = [each for each in line["segments"] if each["kind"] == "task"]
-    assert admin.locator("svg rect.segment.task:not(.legend-mark *)").count() == len(tasks)
+    drawn = admin.locator("svg rect.segment.task:not(.legend-mark *)")
+    wait_until(lambda: drawn.count() == len(tasks))
     admin.locator("pre.plan", has_text="plan: staged").wait_for()
     # Which queries share a read is a matter of moments, so that is told by the test.
     tasks[0]["kind"] = "ride"

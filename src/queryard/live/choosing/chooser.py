@@ -143,14 +143,14 @@ class Chooser:
         is_short = not self._sizes and queue_s < 2 * self._usual_s
         if trigger is None or is_short or self._asked is not None:
             return Look(choice, None, next_s)
-        if not self._may_ask(now, len(state.queries), queue_s, has_worker):
+        if not self._may_ask(now, len(state.queries), has_worker):
             return Look(choice, None, next_s)
         if not has_worker:
             self._wanted = Wanted(now, trigger, len(state.queries))
             return Look(choice, None, next_s, wants_worker=True)
         waiting = map(Arrived.of, state.queries.values())
         expected = self._recent.expected(waiting, now, queue_s, state.total_slots)
-        if not self._may_ask(now, len(state.queries) + len(expected), queue_s):
+        if not self._may_ask(now, len(state.queries) + len(expected)):
             return Look(choice, None, next_s)
         self._selector.plan(state, now)
         self._planned = now, len(state.queries)
@@ -174,12 +174,9 @@ class Chooser:
         )
         return Look(choice, self._asked, next_s)
 
-    def _may_ask(self, now: float, queries: int, queue_s: float, has_worker: bool = True) -> bool:
+    def _may_ask(self, now: float, queries: int, has_worker: bool = True) -> bool:
         """Whether there is processor time to ask about so many queries, or to start a worker."""
         cost_s = (MORE_QUERIES + queries) * self._query_cpu_s if has_worker else self._start_cpu_s
-        if queue_s < self.portfolio.settings.period_s:
-            # In calm there is little to decide, and the first look at a burst must not wait.
-            cost_s += self.budget.reserve_s()
         return now >= self._not_before_s and self.budget.free_s(now, cost_s) <= now
 
     def _crowded(self, state: State, now: float) -> str | None:
