@@ -201,20 +201,20 @@ def _rows(table: Any) -> Iterable[Sequence[Any]]:
 
 
 def compared(
-    times: Times, expected: Mapping[str, Sequence[float]], console: Console, who: str
+    times: Times, expected: Mapping[str, Sequence[float]], console: Console, peer: str
 ) -> list[str]:
     """The queries that were answered as by DuckDB; of others it is said why they were not."""
     right = []
     for name, (rows, total) in expected.items():
         if name in times.errors:
-            console.print(f"{who}: {name}: {times.errors[name]}", style="yellow", markup=False)
+            console.print(f"{peer}: {name}: {times.errors[name]}", style="yellow", markup=False)
         elif name in times.checks:
             found_rows, found_total = times.checks[name]
             if is_same((found_rows, found_total), (rows, total)):
                 right.append(name)
             else:
                 console.print(
-                    f"{who}: {name}: another answer than DuckDB's: {found_rows:g} rows with sum "
+                    f"{peer}: {name}: another answer than DuckDB's: {found_rows:g} rows with sum "
                     f"{found_total:.6g}, not {rows:g} with {total:.6g}",
                     style="red",
                 )

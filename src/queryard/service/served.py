@@ -157,7 +157,7 @@ class ServedClient:
         A `kept` one counts among the open results of its token until `Yard.settle` is called. It
         counts for `asker`, if that is not the client's own token.
         """
-        who = self.principal if asker is None else asker
+        payer = self.principal if asker is None else asker
         check_options(options, QueryOptions.__annotations__)
         check_types(sql, parameters)
         self._check_open()
@@ -169,13 +169,13 @@ class ServedClient:
         if self.stateless:
             for statement in classify(sql):
                 check_stateless(statement)
-        self._yard.admit(who, sql, counted=counted)
+        self._yard.admit(payer, sql, counted=counted)
         try:
             ticket = self.client.submit(sql, parameters, online=online, instead=instead, **options)
         except BaseException:
-            self._yard.withdraw(who)
+            self._yard.withdraw(payer)
             raise
-        made = Submitted(who, self, ticket, self.protocol, kept)
+        made = Submitted(payer, self, ticket, self.protocol, kept)
         known = self._yard.entered(made)
         with self._lock:
             self._active[ticket.id] = known

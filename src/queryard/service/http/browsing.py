@@ -37,9 +37,9 @@ _SEEN = errors(401, 422, 429)
 )
 async def whoami(request: Request) -> Any:
     """The name, the tenant and the role of the token, and the version of the server."""
-    who = principal_of(request)
-    told = {"name": who.name, "tenant": who.tenant, "role": who.role, "version": __version__}
-    return as_json(told)
+    principal = principal_of(request)
+    about = {"name": principal.name, "tenant": principal.tenant, "role": principal.role}
+    return as_json({**about, "version": __version__})
 
 
 # --- tables --------------------------------------------------------------------------------------
