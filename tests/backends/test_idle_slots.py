@@ -322,5 +322,7 @@ def test_a_query_on_one_thread_leaves_the_other_slot_to_others(tmp_path):
         wide = session.submit("SELECT sum(hash(words, r)::HUGEINT) FROM facts, range(20) t(r)")
         assert wide.result(60.0).fetchall()
         assert narrow.result(60.0).fetchall()
+        assert wide.wait(60.0)
+        assert narrow.wait(60.0)
         assert wide.timing.work_s > 0
         assert narrow.timing.work_s > 0
