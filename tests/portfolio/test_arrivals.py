@@ -42,7 +42,7 @@ def test_many_small_queries_come_together_and_large_ones_alone():
     assert {each.queries for each in found if each.tenant == "lab"} == {1}
     web = [each for each in found if each.tenant == "web"]
     until_s = max(each.time_s for each in web)
-    # The work is right, whoever comes with whom.
+    # The work is right, whichever queries come together.
     assert sum(each.work_s for each in web) / (until_s - 10.0) == pytest.approx(1 / 6, rel=0.15)
 
 
