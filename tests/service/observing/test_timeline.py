@@ -313,6 +313,12 @@ def test_a_query_tells_what_it_waited_for(server, ann):
     assert paused in [each["reason"] for each in told()]
     # A server that is started anew tells the same, from the history.
     host = server.yard.session.host
-    assert host.flush_history()
     with Overviews(host.history_file) as reader:
-        assert reader.held_of(host.session_name, query)[paused] > 0
+
+        def kept():
+            # It is kept when the query is told to have ended: after its last row.
+            assert host.flush_history()
+            return reader.held_of(host.session_name, query)
+
+        wait_until(lambda: paused in kept(), 20)
+        assert kept()[paused] > 0
