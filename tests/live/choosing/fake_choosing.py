@@ -62,7 +62,7 @@ class FakeChoosing:
                 self._told.add(query)
                 came = Arrived(facts.submitted_s, facts.request.tenant, facts.work_s)
                 end_s = facts.ended_s if facts.error is None else None
-                self.chooser.ended(query, end_s, came=came)
+                self.chooser.ended(query, end_s, came)
         if self._coming is not None and now >= self._coming[0]:
             self._hear(now)
         look = self.chooser.look(now, now, host.coordinator)

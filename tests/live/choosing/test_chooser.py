@@ -16,6 +16,7 @@ from queryard.live.choosing.standing import Standing
 from queryard.live.choosing.verdicts import verdict
 from queryard.live.rules import read_rules
 from queryard.live.settings import Bounds
+from queryard.portfolio.arrivals import Arrived
 from queryard.portfolio.documents import read_portfolio
 from queryard.portfolio.patterns import pattern_of
 from queryard.portfolio.present import Untried
@@ -213,7 +214,7 @@ def test_trials_know_the_pace_of_the_machine():
     document = {"portfolio": {"objective": "response", "candidates": ["fifo", "swrd"]}}
     choosing = FakeChoosing(document, Script(work_s=lambda run: 4.0), answer)
     for number in range(8):
-        choosing.chooser.ended(f"before{number}", 1.0, work_s=1.0, held_s=3.0)
+        choosing.chooser.ended(f"before{number}", 1.0, Arrived(0.0, "", 1.0), held_s=3.0)
     crowd(choosing, (4.0, 4.0, 4.0))
     choosing.run(2.0)
     assert asked[0] == pytest.approx(3.0)

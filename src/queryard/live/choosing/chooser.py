@@ -330,17 +330,15 @@ class Chooser:
         self,
         query: str,
         end_s: float | None,
-        work_s: float = 0.0,
+        came: Arrived,
         held_s: float = 0.0,
-        came: Arrived | None = None,
     ) -> None:
         """A query has ended; `end_s` is None if it has failed or was cancelled.
 
-        It has used `work_s` core-seconds in `held_s` slot-seconds.
+        It has used its core-seconds in `held_s` slot-seconds.
         """
-        if came is not None:
-            self._recent.note(came)
-        self._pace.note(work_s, held_s)
+        self._recent.note(came)
+        self._pace.note(came.work_s, held_s)
         if self._asked is not None:
             self._asked.left.discard(query)
         self._note(self._reflection.ended(query, end_s))

@@ -92,7 +92,7 @@ class Choosing:
     def ended(self, query: str, end_s: float | None, came: Arrived, held_s: float) -> None:
         """A query has ended; `end_s` is None if it has failed or was cancelled."""
         with self._changed:
-            self._chooser.ended(query, end_s, came.work_s, held_s, came)
+            self._chooser.ended(query, end_s, came, held_s)
 
     def follow(self, portfolio: Portfolio, choose: Callable[[Mapping[str, Any]], None]) -> None:
         """Go on as the same portfolio whose candidates have other profiles: those of other shares
