@@ -117,7 +117,7 @@ class Host:
             lambda learnt: self.learnt.recall(learnt),
         )
         self._upkeep = upkeep = Upkeep(
-            catalog, statistics_bytes, tickets, estimator, background.problem
+            catalog, statistics_bytes, tickets, estimator, background.problem, temp.path
         )
         self._effects = effects = EffectRunner(
             post,

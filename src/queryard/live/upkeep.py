@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from queryard.engine.syntax.classify import Classified
@@ -30,6 +31,7 @@ class Upkeep:
         tickets: Tickets,
         estimator: Estimator,
         failed: Callable[[BaseException], None],
+        temp: Path,
     ) -> None:
         self._catalog = catalog
         self._most_bytes = most_bytes
@@ -44,7 +46,7 @@ class Upkeep:
         self._copies: CopyMaker | None = None
         if most_bytes:
             told = self._more_known, failed
-            self._collector = Collector(catalog, most_bytes, *told, self._is_busy)
+            self._collector = Collector(catalog, most_bytes, *told, self._is_busy, temp)
 
     def start(self) -> None:
         """Collect statistics from now on."""

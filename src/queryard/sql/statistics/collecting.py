@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
 import duckdb
 
@@ -78,9 +79,12 @@ class Collector:
         arrived: Arrived,
         failed: Callable[[BaseException], None],
         busy: Callable[[], bool] = lambda: False,
+        temp: Path | None = None,
     ) -> None:
+        """`temp` is a folder for what does not fit into memory: the system's, if None."""
         self._catalog = catalog
         self._memory_bytes = memory_bytes
+        self._temp = temp
         self._arrived = arrived
         self._failed = failed
         self._busy = busy
@@ -233,7 +237,7 @@ class Collector:
     def _connected(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """An instance that `close` can interrupt."""
         with (
-            tempfile.TemporaryDirectory(prefix="queryard-statistics-") as spill,
+            tempfile.TemporaryDirectory(prefix="queryard-statistics-", dir=self._temp) as spill,
             small_instance(self._catalog) as connection,
         ):
             connection.execute(f"SET temp_directory = '{spill}'")
