@@ -48,8 +48,9 @@ def is_sound(file: Path) -> bool:
 
 def test_a_query_is_asked_foreseen_ended_and_paid_for(data: Path, file: Path) -> None:
     with queryard.connect(data, slots=2, memory="2 GB", history=file) as session:
+        # Long enough to be forecast before it ends.
         handle = session.submit(
-            WORK.format(1, 300), tenant="sales/emea", priority=3, deadline="5 min"
+            WORK.format(1, 2000), tenant="sales/emea", priority=3, deadline="5 min"
         )
         assert handle.wait(60.0)
         rows = handle.result().fetchall()
