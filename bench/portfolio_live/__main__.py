@@ -6,7 +6,7 @@ score over that of the best fixed policy of the seed is the figure; the worst is
 the choice matters. Beside it: the share of a core that deciding took while loads were played, how
 long a decision over fifty waiting queries takes, and one from memory.
 
-python -m bench.portfolio_live [--seeds 5] [--first 0] [--only flood]: about 14 min on two cores.
+python -m bench.portfolio_live [--seeds 5] [--first 0] [--only flood]: about 40 min on two cores.
 python -m bench.portfolio_live --virtual [--seeds 5] [--first 0] [--without reflection,arrivals]:
 the same loads in virtual time, where nothing runs; the same seeds give the same figures. 2 min.
 """
@@ -33,8 +33,8 @@ from .loads import LOADS, Kinds, Machine, examples
 from .results import CANDIDATES, PORTFOLIO, Results, Seed
 from .virtual import MACHINE, Variant, fixed_run, portfolio_run
 
-PHASE_S, QUICK_PHASE_S = 2.5, 1.0
-VIRTUAL_PHASE_S = 8.0
+# Long enough for several decisions at 5 % of a core.
+PHASE_S, QUICK_PHASE_S = 8.0, 1.0
 SCALES, QUICK_SCALES = (0.1, 1.0), (0.01, 0.1)
 DECIDES_S, RECALLS_S = 0.5, 0.01
 PARTS = ("reflection", "memory", "arrivals")
@@ -52,7 +52,7 @@ def in_real_time(chosen: Setting, names: Sequence[str]) -> list[Results]:
         raise SystemExit(f"error: queries that fail alone: {measured.failed}")
     work_s = {each: found.work_s for each, found in measured.alone.items()}
     machine = Machine(kinds, work_s, ground.slots)
-    phase_s = QUICK_PHASE_S if chosen.quick else PHASE_S
+    phase_s = chosen.given.phase_s
     progress = Progress(len(names) * (1 + chosen.seeds) * (1 + len(CANDIDATES)))
     return [
         bench_load(name, chosen, ground, machine, measured.alone, phase_s, progress)
@@ -115,8 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--phase-s",
         type=float,
-        default=VIRTUAL_PHASE_S,
-        help="virtual: the length of a phase; default: %(default)s",
+        help=f"the length of a phase; default: {PHASE_S}, or {QUICK_PHASE_S} with --quick",
     )
     parser.add_argument(
         "--without",
@@ -124,6 +123,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         help=f"virtual: what the portfolio does without: {', '.join(PARTS)}",
     )
     given = parser.parse_args(arguments)
+    if given.phase_s is None:
+        given.phase_s = QUICK_PHASE_S if given.quick and not given.virtual else PHASE_S
     given.without = [name for name in given.without.split(",") if name]
     for name in given.without:
         if name not in PARTS:
@@ -143,6 +144,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if name not in LOADS:
             parser.error(f"unknown load {name!r} (valid: {', '.join(LOADS)})")
     found = in_virtual_time(chosen, names) if given.virtual else in_real_time(chosen, names)
+    console = Console()
+    for results in found:
+        (console if console.is_terminal else Console(width=WIDTH)).print(results.table())
     figures = [figure for results in found for figure in results.figures()]
     if not given.virtual:
         times = 3 if chosen.quick else 10
@@ -153,9 +157,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
             Figure("  of this, processor time", cpu_s, None, "s"),
             Figure("one from memory", from_memory(chosen.slots, times), RECALLS_S, "s"),
         ]
-    console = Console()
-    for results in found:
-        (console if console.is_terminal else Console(width=WIDTH)).print(results.table())
     show("a portfolio beside its candidates", figures, chosen)
 
 

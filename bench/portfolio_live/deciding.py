@@ -56,21 +56,32 @@ def _over_fifty(slots: int, decisions: int) -> tuple[list[float], list[float]]:
 def from_memory(slots: int, times: int) -> list[float]:
     """Seconds from the look at a queue that was seen before to the choice."""
     document = {
-        "portfolio": {"candidates": ["fifo", "swrd"], "period_s": 0.5, "share": 1.0, "late_s": 20.0}
+        "portfolio": {
+            "candidates": ["fifo", "priority"],
+            "period_s": 0.5,
+            "share": 1.0,
+            "late_s": 20.0,
+        }
     }
     with queryard.connect(tables={}, slots=slots, profile=document, history=False) as session:
         for sql in (LARGE, SMALL):  # what they take is known from now on
             session.sql(sql.format(0)).fetchall()
         session.pause("the bench")
+        # Small queries are better first: by priority, and in the order in which they came.
+        by_priority = [(LARGE, 1.0), *[(SMALL, 2.0)] * 5]
+        as_they_came = [*[(SMALL, 1.0)] * 20, (LARGE, 2.0)]
         for _ in range(times + 1):
-            _queue(session, [LARGE, *[SMALL] * 5], "swrd")
-            _queue(session, [LARGE] * 3, "fifo")
+            _queue(session, by_priority, "priority")
+            _queue(session, as_they_came, "fifo")
         return [each["took_s"] for each in session.policy_decisions(1000) if each["remembered"]]
 
 
-def _queue(session: Session, asked: list[str], best: str) -> None:
+def _queue(session: Session, asked: list[tuple[str, float]], best: str) -> None:
     """A queue for which a policy is the best, until that is in force."""
-    handles = [session.submit(sql.format(number)) for number, sql in enumerate(asked)]
+    handles = [
+        session.submit(sql.format(number), priority=priority)
+        for number, (sql, priority) in enumerate(asked)
+    ]
     _wait(lambda: session.policy_state().name == best)
     _end(handles)
 
