@@ -120,8 +120,7 @@ class _VirtualSession:
     def _end(self, query: str) -> None:
         if self.chooser is not None:
             now = self.driver.scheduler.state.now
-            work_s = self.work_s[query]
-            self.chooser.ended(query, now, work_s, work_s, self.came[query])
+            self.chooser.ended(query, now, self.came[query], held_s=self.work_s[query])
 
     def finish(self, objective: Objective) -> VirtualRun:
         self.driver.run()
