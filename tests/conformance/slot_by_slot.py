@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from queryard.core.claims import ON_THEIR_WAY
+from queryard.core.claims import ON_THEIR_WAY, is_pressed
 from queryard.core.deal import Homes
 from queryard.core.entities import Candidate, JobState
 from queryard.core.fitting import FittingDeal
@@ -26,9 +26,10 @@ class Place:
     gain: float = 1.0
     rests: bool = False
 
-    def give(self, job: JobState) -> None:
+    def give(self, job: JobState, now: float) -> None:
         self.job = job
-        self.gain = 1.0 if job.map is not None else job.speedup.gain(job.slots)
+        as_first = job.map is not None or is_pressed(job, now)
+        self.gain = 1.0 if as_first else job.speedup.gain(job.slots)
 
 
 class SlotBySlot(FittingDeal):
@@ -47,7 +48,7 @@ class SlotBySlot(FittingDeal):
             for place in line:
                 if place.rests and place.job is not None:
                     place.rests = False
-                    place.give(place.job)
+                    place.give(place.job, self._state.now)
 
     def _serve(self, leaf: Pool, lane: int, node: NodeState) -> bool:
         key = (leaf.index, lane, node.host if self._state.apart else "", node.draining)
@@ -66,7 +67,7 @@ class SlotBySlot(FittingDeal):
                 ),
             )
             if self._attempt(best.candidate, lane, node):
-                best.give(self._dealt[-1][0])
+                best.give(self._dealt[-1][0], self._state.now)
                 best.rests = self._dealt[-1][0].uid in self._sated
                 return True
             line.remove(best)

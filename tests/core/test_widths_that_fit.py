@@ -67,6 +67,17 @@ def test_of_two_queries_the_first_keeps_what_it_can_use_well() -> None:
         hand.check_replay()
 
 
+def test_a_query_that_may_be_late_has_all_slots_that_speed_it_up() -> None:
+    # It takes 1 s on one slot; on two 0.65 s, which is too long for the last one by far.
+    for due_in_s, slots in ((None, 1), (10.0, 1), (1.5, 2), (0.7, 2), (0.1, 1)):
+        hand = Hand("fifo", "1x2")
+        estimates = {"d": {"work_s": 1.0, "speedup": Speedup(0.3)}}
+        hand.submit("due", divisible("d", 2), estimates=estimates, deadline_s=due_in_s)
+        hand.returned(ask(hand, "other", 0.0))
+        assert (hand.slots("due"), hand.slots("other")) == (slots, 2 - slots)
+        hand.check_replay()
+
+
 def test_the_more_queries_wait_the_narrower_they_run() -> None:
     hand = Hand("swrd", "1x4")
     for number in range(8):

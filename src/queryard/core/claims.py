@@ -9,6 +9,9 @@ first candidate, as without curves. Of two queries on two slots the first has bo
 two is above 1.8 (if none came any more, 1.5 would make the mean response least); of a hundred it
 has both if it is above 1.99. For equal curves and no arrivals the optimum is known and has the
 same form (heSRPT; Berg, Vesilo, Harchol-Balter 2020).
+
+A query that may be late with the slots it has is worth its place by each further slot: that it ends
+soon enough matters more than what the others would gain.
 """
 
 from __future__ import annotations
@@ -20,6 +23,9 @@ from .entities import Candidate, JobState
 
 # Queries that will arrive before the first one ends.
 ON_THEIR_WAY = 3
+# A query may be late if it would take so many times as long as there is time, since it begins later
+# and takes longer than expected; and it is not given up until it would be with all its slots.
+SLACK, HOPELESS = 3.0, 4.0
 
 
 # The negative worth of one more slot, the place, the candidate, the job of it that was given a slot
@@ -27,10 +33,23 @@ ON_THEIR_WAY = 3
 Claim = tuple[float, int, Candidate, JobState, float]
 
 
+def is_pressed(job: JobState, now: float) -> bool:
+    """Whether its query may miss its deadline with the slots it has, and not for certain."""
+    deadline = job.query.deadline
+    if deadline is None or now >= deadline:
+        return False
+    left_s, speedup = job.left_s, job.speedup
+    time_s = deadline - now
+    return left_s * SLACK > time_s * speedup.speed(
+        job.slots
+    ) and left_s < HOPELESS * time_s * speedup.speed(job.width)
+
+
 class Claims:
     """The candidates of one leaf in a deal; O(log slots) per slot."""
 
-    def __init__(self, queries: int, line: Iterable[Candidate]) -> None:
+    def __init__(self, queries: int, line: Iterable[Candidate], now: float) -> None:
+        self._now = now
         # Those without a slot yet, by place: all gain as much by their first, so the first is next.
         self._line = list(line)
         self._at = 0
@@ -62,8 +81,7 @@ class Claims:
     def again(self, place: int, candidate: Candidate, job: JobState) -> None:
         """A candidate of which this job was given a slot claims another."""
         speed = job.speedup.speed(job.slots + 1)
-        gain = 1.0 if job.map is not None else speed - job.speedup.speed(job.slots)
-        worth = gain * (self._from_first - place)
+        worth = self._worth(place, job, speed - job.speedup.speed(job.slots))
         heappush(self._more, (-worth, place, candidate, job, speed))
 
     def drop_first(self) -> None:
@@ -72,5 +90,10 @@ class Claims:
     def raise_first(self, speed: float) -> None:
         """The job of the first claim was given its slot; with another it would be so fast."""
         _, place, candidate, job, before = self._more[0]
-        worth = (speed - before) * (self._from_first - place)
+        worth = self._worth(place, job, speed - before)
         heapreplace(self._more, (-worth, place, candidate, job, speed))
+
+    def _worth(self, place: int, job: JobState, gain: float) -> float:
+        if job.map is not None or is_pressed(job, self._now):
+            gain = 1.0
+        return gain * (self._from_first - place)

@@ -133,7 +133,7 @@ class FittingDeal(Deal):
         claims = self._claims.get(key)
         if claims is None:
             line = self._line(leaf, lane, node)
-            claims = self._claims[key] = Claims(max(leaf.queries, len(line)), line)
+            claims = self._claims[key] = Claims(max(leaf.queries, len(line)), line, self._state.now)
         return claims
 
     def _line(self, leaf: Pool, lane: int, node: NodeState) -> list[Candidate]:
