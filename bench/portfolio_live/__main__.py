@@ -26,6 +26,7 @@ from bench.live.verdict import WIDTH, Figure, show
 from queryard.engine.instances.budget import memory_budget, slot_range
 from queryard.load import measure_alone
 from queryard.portfolio import objective_of
+from queryard.portfolio.documents import in_usual_order
 
 from .deciding import from_memory, over_fifty
 from .live import Progress, bench_load
@@ -73,7 +74,7 @@ def in_virtual_time(chosen: Setting, names: Sequence[str]) -> list[Results]:
     for name in names:
         draw, words = LOADS[name]
         objective = objective_of(words)
-        document = {"objective": words, "candidates": list(CANDIDATES)}
+        document = {"objective": words, "candidates": in_usual_order(words, CANDIDATES)}
         results = Results(name, words)
         for seed in range(first, first + chosen.seeds):
             asked = draw(MACHINE, chosen.given.phase_s, seed)

@@ -12,6 +12,7 @@ from typing import Any
 from bench.live.setting import Setting, checked, in_turn
 from queryard.load import Alone, Ground, Played, Request, SessionTarget, play
 from queryard.portfolio import Objective, QueryEnd, Schedule, objective_of
+from queryard.portfolio.documents import in_usual_order
 
 from .loads import LOADS, Machine
 from .results import CANDIDATES, PORTFOLIO, Results, Seed
@@ -39,7 +40,8 @@ class Player:
     def __init__(self, name: str, objective: Objective, ground: Ground) -> None:
         profile: Any = name
         if name == PORTFOLIO:
-            profile = {"portfolio": {"objective": objective.name, "candidates": list(CANDIDATES)}}
+            candidates = in_usual_order(objective.name, CANDIDATES)
+            profile = {"portfolio": {"objective": objective.name, "candidates": candidates}}
         self._objective = objective
         self._target = SessionTarget(name, ground, profile)
 

@@ -35,7 +35,8 @@ KEYS = (
     "late_s",
     "patterns",
 )
-# What a session chooses from, unless it is told; the first is what it follows otherwise.
+# What a session chooses from, unless it is told; the first is in force until the first decision,
+# and wherever all are as good.
 LIVE = (
     "marshal",
     "cost-of-delay",
@@ -48,6 +49,9 @@ LIVE = (
     "relaqs",
 )
 LIVE_OBJECTIVE = "small queries fast"
+# The first of them for an objective, where it is another one: what is as good as all others in calm
+# is in force when a batch with deadlines comes, before that is seen.
+FIRST = {"deadlines first": "edf"}
 # Sizes of a cluster are asked for this often: queries of a session take seconds, not minutes.
 SIZED_EVERY_S = 2.0
 # A session decides at least this often while queries wait, unless its share of a core is used up.
@@ -132,7 +136,7 @@ def read_portfolio(given: str | Mapping[str, Any]) -> Portfolio:
         if name not in PROVISIONINGS:
             problem = unknown_name("provisioning part", name, PROVISIONINGS)
             raise InvalidProfile(f"portfolio: {problem}")
-    names, own = _candidates(table)
+    names, own = _candidates(table, objective.name)
     candidates = _named(candidates_of(names, sizing, own), bool(sizing))
     usual = PortfolioSettings(candidates, objective)
     settings = replace(
@@ -196,9 +200,19 @@ def _table(given: str | Mapping[str, Any]) -> dict[str, Any]:
     return dict(table)
 
 
-def _candidates(table: Mapping[str, Any]) -> tuple[list[str], dict[str, Profile]]:
+def in_usual_order(objective: str, names: Sequence[str] = LIVE) -> list[str]:
+    """Candidates as they stand for an objective, unless the user says otherwise.
+
+    >>> in_usual_order("deadlines first", ("marshal", "swrd", "edf"))
+    ['edf', 'marshal', 'swrd']
+    """
+    first = FIRST.get(objective)
+    return sorted(names, key=lambda name: name != first)
+
+
+def _candidates(table: Mapping[str, Any], objective: str) -> tuple[list[str], dict[str, Profile]]:
     """The names of all candidates, and the profiles of those that are not registered."""
-    given = table.get("candidates", LIVE)
+    given = table.get("candidates", in_usual_order(objective))
     if isinstance(given, str) or not isinstance(given, Sequence) or not given:
         raise InvalidProfile(
             "portfolio: candidates is a list of profiles, the first of which is in force until the "
