@@ -42,7 +42,7 @@ class Work:
 
 
 def idle(workers: Workers, threads: int) -> None:
-    wait_until(lambda: workers._idle == threads)
+    wait_until(lambda: len(workers._idle) == threads)
 
 
 def test_there_are_as_many_threads_as_are_needed_at_once(workers):
@@ -55,7 +55,7 @@ def test_there_are_as_many_threads_as_are_needed_at_once(workers):
         for work in works:
             work.may_end.set()
         idle(workers, 4)
-    assert len(workers._threads) == 4
+    assert len(workers._workers) == 4
 
 
 def test_one_thread_is_enough_for_work_that_comes_one_after_another(workers):
@@ -64,7 +64,7 @@ def test_one_thread_is_enough_for_work_that_comes_one_after_another(workers):
         workers.start(work)
         assert work.ended.wait(20)
         idle(workers, 1)
-    assert len(workers._threads) == 1
+    assert len(workers._workers) == 1
 
 
 def test_an_idle_thread_holds_no_work(workers):
@@ -89,7 +89,7 @@ def test_an_error_ends_no_thread(workers, errors):
     workers.start(work)
     assert work.ended.wait(20)
     assert [str(error) for error in errors] == ["a defect"]
-    assert len(workers._threads) == 1
+    assert len(workers._workers) == 1
 
 
 def test_what_was_started_before_and_after_the_end_is_done(errors):

@@ -6,6 +6,31 @@ import threading
 import time
 from collections.abc import Callable
 from queue import SimpleQueue
+from typing import Protocol
+
+from queryard.engine.threads import CoreSpread
+
+Work = Callable[[], None]
+
+
+class Start(Protocol):
+    """Starts some work on a thread."""
+
+    def __call__(self, work: Work, *, stays: bool = False) -> None: ...
+
+
+class _Worker:
+    """A thread, the work that it is given (None ends it), and the core on which it begins."""
+
+    __slots__ = ("core", "id", "stays", "thread", "work")
+
+    def __init__(self, first: Work) -> None:
+        self.work: SimpleQueue[Work | None] = SimpleQueue()
+        self.work.put(first)
+        self.thread: threading.Thread | None = None
+        self.id = 0
+        self.core: int | None = None
+        self.stays = False
 
 
 class Workers:
@@ -15,32 +40,41 @@ class Workers:
     Nor a condition: a queue wakes a thread at a fraction of the cost, and every query passes here.
     """
 
-    def __init__(self, failed: Callable[[BaseException], None]) -> None:
-        """`failed` is told of an error that a piece of work did not deal with itself."""
+    def __init__(
+        self, failed: Callable[[BaseException], None], spread: CoreSpread | None = None
+    ) -> None:
+        """`failed` is told of an error that a piece of work did not deal with itself; `spread` says
+        on which core work begins.
+        """
         self._failed = failed
+        self._spread = spread or CoreSpread(0)
         self._lock = threading.Lock()
-        # None ends the thread that takes it.
-        self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        # Threads that wait, or are about to, beyond the pieces of work that wait for one.
-        self._idle = 0
-        self._threads: set[threading.Thread] = set()
+        # Those that wait, or are about to; the one that worked last is the next.
+        self._idle: list[_Worker] = []
+        self._workers: set[_Worker] = set()
         self._closed = False
 
-    def start(self, work: Callable[[], None]) -> None:
+    def start(self, work: Work, *, stays: bool = False) -> None:
+        """Work that `stays` keeps to its core until it is set free."""
         with self._lock:
             if self._idle and not self._closed:
-                self._idle -= 1
-                self._work.put(work)
+                worker = self._idle.pop()
+                worker.core = self._spread.begin(worker.id)
+                worker.stays = stays
+                worker.work.put(work)
                 return
-            name = f"queryard-slot-{len(self._threads)}"
-            thread = threading.Thread(target=self._run, args=([work],), name=name, daemon=True)
-            self._threads.add(thread)
+            worker = _Worker(work)
+            name = f"queryard-slot-{len(self._workers)}"
+            thread = threading.Thread(target=self._run, args=(worker,), name=name, daemon=True)
+            worker.thread = thread
+            self._workers.add(worker)
             thread.start()
 
-    def _run(self, first: list[Callable[[], None]]) -> None:
-        # Taken out of the list: a thread holds its arguments until its end.
-        work: Callable[[], None] | None = first.pop()
-        while work is not None:
+    def _run(self, worker: _Worker) -> None:
+        worker.id = threading.get_native_id()
+        while (work := worker.work.get()) is not None:
+            if not worker.stays:
+                self._spread.free()
             try:
                 work()
             except BaseException as error:
@@ -48,18 +82,19 @@ class Workers:
             # An idle thread must not keep alive what the last piece of work referred to.
             del work
             with self._lock:
+                self._spread.end(worker.core)
                 if self._closed:
                     return
-                self._idle += 1
-            work = self._work.get()
+                self._idle.append(worker)
 
     def close(self, deadline: float) -> bool:
         """End all threads; False if some go on longer than that."""
         with self._lock:
             self._closed = True
-            threads = set(self._threads)
-            for _ in threads:
-                self._work.put(None)
+            workers = set(self._workers)
+            for worker in workers:
+                worker.work.put(None)
+        threads = {worker.thread for worker in workers if worker.thread is not None}
         others = threads - {threading.current_thread()}
         for thread in others:
             thread.join(max(0.1, deadline - time.monotonic()))

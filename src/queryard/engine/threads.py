@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import threading
 import weakref
@@ -66,6 +67,60 @@ def all_asleep(threads: Iterable[ThreadState]) -> bool | None:
             return False
         unknown = unknown or asleep is None
     return None if unknown else True
+
+
+class CoreSpread:
+    """Has threads that are woken at once begin on cores of their own.
+
+    The system wakes a thread on the core where it ran last, or on that of the thread which wakes
+    it. Two that are woken for one query often begin on one core, beside an idle one, and take turns
+    there for as long as a short query takes; most of all in a virtual machine, where Linux takes a
+    core that sleeps for one that the host has taken away. So a thread is woken on a core with the
+    fewest of the others, and runs nowhere else until it is set `free`. Nothing happens where there
+    are more cores than slots, since the system finds an idle one then, or where it cannot choose.
+
+    `begin` and `end` are not for several threads at once.
+    """
+
+    def __init__(self, slots: int) -> None:
+        cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+        self._cores = cores if 1 < len(cores) <= slots else []
+        # How many threads have begun on each.
+        self._begun = [0] * len(self._cores)
+
+    def begin(self, thread: int) -> int | None:
+        """The place of the core on which a thread (by native id) is to be woken; None for any."""
+        if not self._cores:
+            return None
+        # The thread that calls this goes on for a moment.
+        here = _core_of_this_thread()
+        begun, cores = self._begun, self._cores
+        place = min(range(len(cores)), key=lambda at: (begun[at], cores[at] == here))
+        try:
+            os.sched_setaffinity(thread, {cores[place]})
+        except OSError:  # the process may not use this core any more, or the thread is gone
+            return None
+        begun[place] += 1
+        return place
+
+    def free(self, thread: int = 0) -> None:
+        """Let a thread, by default the calling one, run where the system would have it."""
+        if self._cores:
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(thread, self._cores)
+
+    def end(self, place: int | None) -> None:
+        """The thread that began there waits again."""
+        if place is not None:
+            self._begun[place] -= 1
+
+
+def _core_of_this_thread() -> int:
+    """The core on which the calling thread runs; -1 if the system does not tell."""
+    return _getcpu() if _getcpu is not None else -1
+
+
+_getcpu = getattr(ctypes.CDLL(None), "sched_getcpu", None) if os.name == "posix" else None
 
 
 # So many confined threads share a core before another core is used.

@@ -24,6 +24,7 @@ from queryard.backends.workers import Workers
 from queryard.core.commands import Grant, Kill, Launch, Release, Revoke, Scale
 from queryard.core.model import Node
 from queryard.engine.capi import library
+from queryard.engine.threads import CoreSpread
 
 from .leases import Engine, LocalLeases
 from .nodes import LocalNodes
@@ -35,9 +36,10 @@ class LocalBackend:
 
     def __init__(self, engine: Engine, nodes: Sequence[Node]) -> None:
         self._nodes = LocalNodes(nodes)
-        self._workers = Workers(self._failed)
+        spread = CoreSpread(self._nodes.slots)
+        self._workers = Workers(self._failed, spread)
         first = next(iter(nodes)).id
-        self._leases = LocalLeases(engine, self._workers.start, self._nodes.slots, first)
+        self._leases = LocalLeases(engine, self._workers.start, self._nodes.slots, first, spread)
         self._tasks = LocalTasks(self._workers.start, self._nodes.speed)
         self._post: Post | None = None
 

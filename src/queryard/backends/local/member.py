@@ -6,6 +6,7 @@ granted. Each is a member, with leases of its own.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
@@ -86,6 +87,9 @@ class SlotLease(Lease):
         super().__init__()
         self.node = node
         self.stay: SlotMeter | None = None
+        # When its thread began, and whether that may run on any core by now.
+        self.began_s = math.inf
+        self.is_free = False
         # When it was revoked; and when it was written off (reported as returned while still busy).
         self.revoked_s: float | None = None
         self.written_off_s: float | None = None

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable
 
 from queryard.backends.local.leases import Engine, LocalLeases
 from queryard.backends.protocol import NATIVE_JOB, BackendEvent, BackendReport, Leased, Post
+from queryard.backends.workers import Start
 from queryard.core.commands import Grant, Revoke
 from queryard.core.events import LeaseEnded, WidthChanged
 from queryard.core.model import JobId
@@ -22,9 +22,7 @@ from .messages import DRIVER
 class AtDriver:
     """Divisible jobs of this process; its owner makes one call at a time."""
 
-    def __init__(
-        self, engine: Engine, start: Callable[[Callable[[], None]], None], cpus: int
-    ) -> None:
+    def __init__(self, engine: Engine, start: Start, cpus: int) -> None:
         """`cpus` are the driver's own."""
         self.held: Counter[tuple[str, str]] = Counter()
         """Slots that the kernel counts, by job and node."""
