@@ -71,6 +71,8 @@ def test_a_thread_that_is_gone_is_no_error():
     thread = threading.Thread(target=lambda: None)
     thread.start()
     thread.join()
+    # The system ends it a moment later.
+    wait_until(lambda: not os.path.exists(f"/proc/self/task/{thread.native_id}"))
     spread = CoreSpread(len(cores()))
     assert spread.begin(thread.native_id) is None
     spread.free(thread.native_id)
