@@ -26,7 +26,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,7 @@ from tools.environment import Unavailable
 from tools.peers_environment import PEERS
 
 from .nodes import END_S, all_joined, nodes
-from .peer_programs.asking import check, is_same
+from .peer_programs.asking import Answer, check, is_same
 from .processes import Process, descendants, end, off_loopback
 
 PROGRAMS = Path(__file__).with_name("peer_programs")
@@ -60,15 +60,9 @@ QUICK_LIFE_S = 900.0
 
 
 @dataclass
-class Times:
-    """Seconds of each query: alone (of several runs), and from the start of all at once."""
+class Times(Answer):
+    """What a peer has answered, or Queryard."""
 
-    alone_s: dict[str, list[float]] = field(default_factory=dict)
-    at_once_s: dict[str, float] = field(default_factory=dict)
-    checks: dict[str, list[float]] = field(default_factory=dict)
-    errors: dict[str, str] = field(default_factory=dict)
-    width: int = 0
-    """How many were under way at once."""
     ended: str = ""
     """Why the program was ended before it had asked all; empty if it was not."""
 
@@ -293,11 +287,10 @@ def _at_once(session: queryard.Session, texts: Mapping[str, str]) -> dict[str, f
 def shown(
     title: str, theirs: Times, ours: Times, names: Sequence[str], all_: int, console: Console
 ) -> None:
-    left = all_ - len(names)
-    table = Table(
-        title=f"{title}: {len(names)} queries, {left} left out; at once, {theirs.width} under way",
-        title_justify="left",
-    )
+    told = f"{title}: {len(names)} queries, {all_ - len(names)} left out"
+    if theirs.at_once_s:
+        told += f"; at once, {theirs.width} under way"
+    table = Table(title=told, title_justify="left")
     for column in ("", "Queryard on Ray", "peer", "peer / Queryard"):
         table.add_column(column, justify="right" if column else "left")
     alone = [theirs.median_s(name) / ours.median_s(name) for name in names]

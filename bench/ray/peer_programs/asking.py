@@ -51,11 +51,14 @@ def is_same(found: Sequence[float], expected: Sequence[float]) -> bool:
 
 @dataclass
 class Answer:
+    """Seconds of each query: alone (of several runs), and from the start of all at once."""
+
     alone_s: dict[str, list[float]] = field(default_factory=dict)
     at_once_s: dict[str, float] = field(default_factory=dict)
     checks: dict[str, list[float]] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
     width: int = 0
+    """How many were under way at once."""
 
     def write(self) -> None:
         file = Path(sys.argv[2])
@@ -95,7 +98,7 @@ def _ask_at_once(ask: Ask, names: Sequence[str], answer: Answer, limit_s: float)
     """
     errors = dict(answer.errors)
     best = (len(names) + 1, math.inf)
-    # A program that is ended in between has asked with the widths that most users have.
+    # All at once comes first, as Queryard is asked: of a program that is ended that is known.
     for width in sorted({len(names), *(w for w in WIDTHS if w < len(names))} - {0}, reverse=True):
         taken_s, failed = _at_once(ask, names, width, limit_s)
         mean_s = sum(taken_s.values()) / max(1, len(taken_s))
