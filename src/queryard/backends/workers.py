@@ -20,9 +20,9 @@ class Start(Protocol):
 
 
 class _Worker:
-    """A thread, the work that it is given (None ends it), and the core on which it begins."""
+    """A thread, the work that it is given (None ends it), and the core to which that keeps."""
 
-    __slots__ = ("core", "id", "stays", "thread", "work")
+    __slots__ = ("core", "id", "thread", "work")
 
     def __init__(self, first: Work) -> None:
         self.work: SimpleQueue[Work | None] = SimpleQueue()
@@ -30,7 +30,6 @@ class _Worker:
         self.thread: threading.Thread | None = None
         self.id = 0
         self.core: int | None = None
-        self.stays = False
 
 
 class Workers:
@@ -44,7 +43,7 @@ class Workers:
         self, failed: Callable[[BaseException], None], spread: CoreSpread | None = None
     ) -> None:
         """`failed` is told of an error that a piece of work did not deal with itself; `spread` says
-        on which core work begins.
+        on which cores work begins that stays.
         """
         self._failed = failed
         self._spread = spread or CoreSpread(0)
@@ -55,12 +54,11 @@ class Workers:
         self._closed = False
 
     def start(self, work: Work, *, stays: bool = False) -> None:
-        """Work that `stays` keeps to its core until it is set free."""
+        """Work that `stays` begins on a core of its own, and keeps to it until it is set free."""
         with self._lock:
             if self._idle and not self._closed:
                 worker = self._idle.pop()
-                worker.core = self._spread.begin(worker.id)
-                worker.stays = stays
+                worker.core = self._spread.begin(worker.id) if stays else None
                 worker.work.put(work)
                 return
             worker = _Worker(work)
@@ -73,8 +71,8 @@ class Workers:
     def _run(self, worker: _Worker) -> None:
         worker.id = threading.get_native_id()
         while (work := worker.work.get()) is not None:
-            if not worker.stays:
-                self._spread.free()
+            if worker.core is None:
+                self._spread.free()  # its work before may have kept it to a core
             try:
                 work()
             except BaseException as error:

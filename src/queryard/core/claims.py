@@ -36,7 +36,7 @@ Claim = tuple[float, int, Candidate, JobState, float]
 def is_pressed(job: JobState, now: float) -> bool:
     """Whether its query may miss its deadline with the slots it has, and not for certain."""
     deadline = job.query.deadline
-    if deadline is None or now >= deadline:
+    if deadline is None:
         return False
     left_s, speedup = job.left_s, job.speedup
     time_s = deadline - now
