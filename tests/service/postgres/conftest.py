@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from waiting import wait_until
 
 from tests.service.postgres.served_postgres import Served, a_server
 
@@ -19,6 +20,15 @@ def no_hang(request):
     faulthandler.dump_traceback_later(limit_s, exit=True, file=sys.__stderr__)
     yield
     faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.fixture(autouse=True)
+def idle(request):
+    """A server that tests share has nothing left of the test before."""
+    for name in ("server", "hasty"):
+        if name in request.fixturenames:
+            yard = request.getfixturevalue(name).ground.yard
+            wait_until(lambda: not yard.active())  # noqa: B023
 
 
 @pytest.fixture(scope="package")

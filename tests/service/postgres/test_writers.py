@@ -165,6 +165,7 @@ def test_a_transaction_blocks_writers_until_it_ends_and_they_come_in_order(tmp_p
     with a_shop(tmp_path) as served:
         holder = psycopg.connect(served.dsn())
         holder.execute("INSERT INTO shop.moves VALUES ('holder', 0)")
+        wait_until(lambda: not served.ground.yard.active())
         waiting = [psycopg.connect(served.dsn(), autocommit=True) for _ in range(4)]
         threads = []
         for number, made in enumerate(waiting):

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+from waiting import wait_until
 
 from tests.service.quack.plain_client import Client
 from tests.service.quack.served_quack import Served, a_server
@@ -19,6 +20,14 @@ def no_hang(request):
     faulthandler.dump_traceback_later(limit_s, exit=True, file=sys.__stderr__)
     yield
     faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.fixture(autouse=True)
+def idle(request):
+    """A server that tests share has nothing left of the test before."""
+    if "server" in request.fixturenames:
+        yard = request.getfixturevalue("server").yard
+        wait_until(lambda: not yard.active())
 
 
 @pytest.fixture(scope="module")
