@@ -17,8 +17,9 @@ from queryard.engine.errors import QueryFailed
 
 from .crowds import HEAVY, busy, check_empty, runs, sessions
 
-# Rows that come soon and go on for long.
-STREAM = "SELECT i, hash(i) AS h FROM range(3000000) AS r(i)"
+# Rows that come soon, go on for long, and are fewer than the buffer takes.
+STREAM = """SELECT i, hash(sha256(sha256(sha256(i::VARCHAR)))) AS h
+    FROM range(1_500_000) AS r(i)"""
 
 
 @pytest.fixture

@@ -220,7 +220,7 @@ def test_results_that_were_read_make_way(tmp_path):
             answer = ann.post("/v1/queries", params={"wait": 20}, json={"sql": f"SELECT {n}"})
             assert answer.json()["first_rows"] == [[n]]
         assert server.yard.usage.open_results == 0
-        assert len(ann.get("/v1/queries").json()["queries"]) <= 6
+        wait_until(lambda: len(ann.get("/v1/queries").json()["queries"]) <= 6)
         last = answer.json()["id"]
         assert ann.get(f"/v1/queries/{last}/rows").json()["rows"] == [[19]]
 

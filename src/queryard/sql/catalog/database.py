@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Sequence
 from copy import copy
 from pathlib import Path
@@ -22,10 +23,13 @@ from .model import (
     Table,
     combined_fingerprint,
 )
-from .open_files import Ask, FileInUse, is_same, looking
+from .open_files import AGAIN_S, Ask, FileInUse, is_same, looking
 from .quoting import identifier, literal
 
 MAGIC = b"DUCK"  # at byte 8 of every DuckDB file
+
+# How long a look at a file waits for a session that has just lost it to take note of that.
+UNDONE_S = 5.0
 
 
 class DatabaseTable(Table):
@@ -135,12 +139,19 @@ def open_database(
     if not path.exists():
         raise CatalogError(f"{path}: no such database file")
     database = AttachedDatabase(alias, str(path))
-    with looking(path, metadata) as ask:
-        if ask is not None:
-            return database, _tables(database, _attached_as(database, ask), ask, schema)
-        if not _has_magic(path):
-            raise CatalogError(f"{path}: is not a DuckDB database file, or cannot be read")
-        return database, _opened(database, metadata, schema)
+    until_s = time.monotonic() + UNDONE_S
+    while True:
+        with looking(path, metadata) as ask:
+            if ask is None:
+                if not _has_magic(path):
+                    raise CatalogError(f"{path}: is not a DuckDB database file, or cannot be read")
+                return database, _opened(database, metadata, schema)
+            if (attached := _attached_as(database, ask)) is not None:
+                return database, _tables(database, attached, ask, schema)
+        # What a transaction has attached goes with its ROLLBACK, a moment before its session knows.
+        if time.monotonic() > until_s:
+            raise CatalogError(f"{path}: is being detached in this session")
+        time.sleep(AGAIN_S)
 
 
 def with_files(tables: Sequence[DatabaseTable]) -> list[Table]:
@@ -166,15 +177,15 @@ def _opened(
             rows(f"DETACH {name}")
 
 
-def _attached_as(database: AttachedDatabase, ask: Ask) -> str:
-    """The name of a database in the instance that writes it."""
+def _attached_as(database: AttachedDatabase, ask: Ask) -> str | None:
+    """The name of a database in the instance that writes it; None if it is detached there."""
     found = ask("SELECT database_name, path FROM duckdb_databases() WHERE path IS NOT NULL")
     for name, path in found:
         if is_same(path, database.path):
             if str(name).lower() == database.alias.lower():
                 return str(name)
             raise CatalogError(f"{database.path}: is attached in this session as {name}")
-    raise CatalogError(f"{database.path}: is being detached in this session")
+    return None
 
 
 def _tables(
