@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import statistics
 import threading
 import time
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import duckdb
@@ -36,6 +38,13 @@ class Seen(NamedTuple):
 
 def asked(sql: str, parameters=(), plan="native") -> QueryRequest:
     return QueryRequest(sql, classify(sql), parameters, plan)
+
+
+@pytest.fixture(autouse=True)
+def equal_planning(monkeypatch):
+    """Planning takes a millisecond each time; measured, it would differ from time to time."""
+    clock = SimpleNamespace(thread_time=itertools.count(0.0, 0.001).__next__)
+    monkeypatch.setattr("queryard.engine.planning.time", clock)
 
 
 @pytest.fixture
