@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import faulthandler
-import sys
-
+import hangs
 import pytest
 
 from .limits import LIMIT_S, hard_limit
@@ -16,7 +14,5 @@ def no_hang(request):
     marker = request.node.get_closest_marker("limit")
     limit_s = LIMIT_S if marker is None else marker.args[0]
     # A thread that never lets go of the interpreter keeps the first limit from acting.
-    faulthandler.dump_traceback_later(limit_s + 10.0, exit=True, file=sys.__stderr__)
-    with hard_limit(limit_s):
+    with hangs.ended_after(limit_s + 10.0), hard_limit(limit_s):
         yield
-    faulthandler.cancel_dump_traceback_later()

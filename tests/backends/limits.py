@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import faulthandler
 import os
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+
+import hangs
 
 from bench.ray.processes import descendants
 
@@ -21,7 +21,7 @@ def hard_limit(seconds: float) -> Iterator[None]:
     """End the run if this takes longer: all stacks are shown, all processes below are killed."""
 
     def end() -> None:
-        faulthandler.dump_traceback(file=sys.__stderr__)
+        hangs.show_stacks()
         for process in descendants(os.getpid()):
             process.kill()
         os._exit(1)

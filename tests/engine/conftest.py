@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import faulthandler
-import sys
 from pathlib import Path
 
 import pytest
 
 from engine.native_driving import Bench, write_facts
-
-
-@pytest.fixture(autouse=True)
-def no_hang():
-    """A hang ends the run with all stacks, instead of waiting for ever."""
-    faulthandler.dump_traceback_later(180, exit=True, file=sys.__stderr__)
-    yield
-    faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture(scope="session")

@@ -70,6 +70,27 @@ def test_a_thread_has_one_state_and_one_file_while_it_is_held():
     assert open_files() == before
 
 
+def test_a_state_is_not_found_again_while_its_file_is_closed(monkeypatch):
+    """Whether it was: its number may be another file's by now, which would be read and believed."""
+    close, asked, found = os.close, threading.Event(), threading.Event()
+
+    def slowly(file: int) -> None:
+        asked.set()
+        assert found.wait(10)
+        close(file)
+
+    monkeypatch.setattr(os, "close", slowly)
+    held = [of_this_thread()]
+    letting_go = threading.Thread(target=held.clear)
+    letting_go.start()
+    assert asked.wait(10)
+    state = of_this_thread()
+    found.set()
+    letting_go.join()
+    assert state.is_asleep() is False
+    monkeypatch.undo()  # before this state is let go of
+
+
 def test_a_slot_that_has_left_holds_no_file_and_can_still_be_asked():
     before = open_files()
     meter = Meter()

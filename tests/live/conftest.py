@@ -1,8 +1,7 @@
-"""Small data, sessions on it, and an end to every hang."""
+"""Small data, and sessions on it."""
 
 from __future__ import annotations
 
-import faulthandler
 import sys
 from pathlib import Path
 
@@ -13,14 +12,6 @@ import queryard
 
 # The grammar of random queries lives there.
 sys.path.insert(0, str(Path(__file__).parents[1] / "engine" / "staged"))
-
-
-@pytest.fixture(autouse=True)
-def no_hang():
-    """A hang ends the run with all stacks, instead of waiting for ever."""
-    faulthandler.dump_traceback_later(120, exit=True, file=sys.__stderr__)
-    yield
-    faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture(scope="session")

@@ -21,6 +21,9 @@ class ThreadState:
         self._file = -1
         with contextlib.suppress(OSError):  # not Linux
             self._file = os.open(f"/proc/self/task/{thread}/stat", os.O_RDONLY | os.O_CLOEXEC)
+            # Not `__del__`: that runs while other threads still find the state by its weak
+            # reference, with a file that is closed, whose number another file will have.
+            weakref.finalize(self, os.close, self._file).atexit = False
 
     def is_asleep(self) -> bool | None:
         """None if the system does not tell, or the thread is gone.
@@ -38,10 +41,6 @@ class ThreadState:
             return None
         # The name in parentheses may hold anything.
         return told[told.rindex(b")") + 2 :].startswith(b"S")
-
-    def __del__(self) -> None:
-        if self._file >= 0:
-            os.close(self._file)
 
 
 _own = threading.local()

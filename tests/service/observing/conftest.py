@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import faulthandler
-import sys
-
 import pytest
 
 pytest.importorskip("fastapi")
@@ -13,14 +10,6 @@ pytest.importorskip("prometheus_client")
 pytest.importorskip("uvicorn")
 
 from service.http.serving import a_server
-
-
-@pytest.fixture(autouse=True)
-def no_hang():
-    """A hang ends the run with all stacks, instead of waiting for ever."""
-    faulthandler.dump_traceback_later(120, exit=True, file=sys.__stderr__)
-    yield
-    faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture(scope="module")

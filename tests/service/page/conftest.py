@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import faulthandler
-import sys
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -20,14 +17,6 @@ from service.page.browsing import SLOW, a_browser, a_page, signed_in
 from service.yard_ground import write_data
 
 LARGE = 400_000
-
-
-@pytest.fixture(autouse=True)
-def no_hang():
-    """A hang ends the run with all stacks, instead of waiting for ever."""
-    faulthandler.dump_traceback_later(120, exit=True, file=sys.__stderr__)
-    yield
-    faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture(scope="package")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import faulthandler
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -11,15 +9,6 @@ from waiting import wait_until
 
 from tests.service.quack.plain_client import Client
 from tests.service.quack.served_quack import Served, a_server
-
-
-@pytest.fixture(autouse=True)
-def no_hang(request):
-    """A hang ends the run with all stacks, instead of waiting for ever."""
-    limit_s = 3600 if request.node.get_closest_marker("long") else 300
-    faulthandler.dump_traceback_later(limit_s, exit=True, file=sys.__stderr__)
-    yield
-    faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture(autouse=True)
