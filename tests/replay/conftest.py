@@ -1,5 +1,5 @@
-"""Small data, and an end to every hang."""
+"""Small data."""
 
-from live.conftest import data, no_hang
+from live.conftest import data
 
-__all__ = ["data", "no_hang"]
+__all__ = ["data"]
