@@ -288,7 +288,7 @@ def test_a_node_dies_in_the_middle_and_answers_are_duckdbs(
     wait_until(lambda: objects(two_nodes) == 0)
 
 
-def test_a_native_query_without_rows_out_begins_again_elsewhere(two_nodes, plain):
+def test_a_native_query_of_which_no_row_was_read_begins_again_elsewhere(two_nodes, plain):
     backend = two_nodes.host.backend
     wait_until(lambda: len(backend.nodes) == 2)
     sql = (
@@ -303,7 +303,7 @@ def test_a_native_query_without_rows_out_begins_again_elsewhere(two_nodes, plain
     assert handle.take().fetchall() == plain.sql(sql).fetchall()
 
 
-def test_a_native_query_with_rows_out_fails_and_names_the_node(two_nodes):
+def test_a_native_query_of_which_rows_were_read_fails_and_names_the_node(two_nodes):
     backend = two_nodes.host.backend
     wait_until(lambda: len(backend.nodes) == 2)
     sql = "SELECT range AS n, repeat('x', 200) AS t FROM range(3000000)"

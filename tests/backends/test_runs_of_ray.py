@@ -9,7 +9,15 @@ import pyarrow as pa
 import pytest
 
 from queryard.backends.protocol import Leased, RunEnded
-from queryard.backends.ray.messages import Credit, Forget, Lease, RowsBegan, RowsCame, RowsEnded
+from queryard.backends.ray.messages import (
+    Credit,
+    Execute,
+    Forget,
+    Lease,
+    RowsBegan,
+    RowsCame,
+    RowsEnded,
+)
 from queryard.backends.ray.rows_out import WINDOW_BYTES, RowsOut
 from queryard.backends.ray.runs import NodeGone, Runs
 from queryard.core.commands import Grant
@@ -39,7 +47,7 @@ class Yard:
         assert run is not None
         for each in events:
             run.note_rows(each)
-            run.hear_rows(each)
+            run.hear_rows(each, run.link)
 
     def ends(self) -> list[tuple[int, str]]:
         return [(e.slots, e.outcome) for e in self.told if isinstance(e, LeaseEnded)]
@@ -67,10 +75,42 @@ def test_without_rows_it_begins_again_where_it_is_granted_a_slot(yard, before):
     assert [batch.num_rows for batch in yard.output] == [3]
 
 
-def test_with_some_rows_out_it_fails_and_every_slot_comes_back(yard):
+def test_rows_that_no_reader_has_taken_come_again(yard):
+    yard.output = ResultStream(limit_bytes=BATCH.nbytes)
+    yard.runs.add("q", Leased("q", 2, yard.output, "statement"))
+    first, second = yard.link("n1"), yard.link("n2")
+    yard.runs.grant(Grant(JOB, "n1", 2), first)
+    yard.rows(COLUMNS, SOME)
+    yard.runs.lose(first, "power")
+    assert yard.told == []
+    assert (yard.output.rows, yard.output.full) == (0, False)
+    # What the lost node had sent before is heard of only now.
+    yard.runs.find("q").hear_rows(SOME, first)
+    yard.runs.grant(Grant(JOB, "n2", 1), second)
+    yard.runs.find("q").hear_rows(SOME, first)
+    yard.rows(COLUMNS, SOME, RowsEnded("q"))
+    assert [batch.num_rows for batch in yard.output] == [3]
+    # It began again with the credit of a fresh run.
+    assert second.sent[1:] == [Execute(Grant(JOB, "n2", 1)), Credit("q", BATCH.nbytes)]
+
+
+def test_an_answer_that_is_whole_when_its_node_is_lost_is_finished(yard):
+    link = yard.link("n1")
+    yard.runs.grant(Grant(JOB, "n1", 1), link)
+    yard.rows(COLUMNS, SOME)
+    run = yard.runs.find("q")
+    run.note_rows(RowsEnded("q"))
+    yard.runs.lose(link, "power")
+    run.hear_rows(RowsEnded("q"), link)
+    assert [batch.num_rows for batch in yard.output] == [3]
+    assert yard.told[0] == RunEnded("q", None, True)
+
+
+def test_with_some_rows_read_it_fails_and_every_slot_comes_back(yard):
     link = yard.link("n1")
     yard.runs.grant(Grant(JOB, "n1", 2), link)
     yard.rows(COLUMNS, SOME)
+    yard.output.next(0)
     yard.runs.lose(link, "power")
     ended = yard.told[0]
     assert isinstance(ended, RunEnded)

@@ -16,7 +16,7 @@ import queryard
 from queryard.core.errors import QueryardError
 from queryard.engine.errors import QueryCancelled, QueryTimedOut
 
-LONG = "SELECT count(*), sum(hash(words, range)::HUGEINT) FROM facts, range(300)"
+LONG = "SELECT count(*), sum(hash(words, range)::HUGEINT) FROM facts, range(5000)"
 LONG_STEPS = {
     "aggregate": LONG,
     "filter that matches nothing": "SELECT id FROM facts, range(200) "
@@ -25,7 +25,7 @@ LONG_STEPS = {
     "ORDER BY w OFFSET 10)",
     "window": "SELECT sum(n) FROM (SELECT row_number() OVER (PARTITION BY key ORDER BY words, id) "
     "AS n FROM facts, range(20))",
-    "join": "SELECT count(*) FROM facts a JOIN facts b USING (key)",
+    "join": "SELECT count(*) FROM facts a JOIN facts b USING (key), range(20)",
     "cross product": "SELECT count(*) FROM dims a, dims b, dims c WHERE a.name || b.name > c.name",
 }
 

@@ -53,6 +53,28 @@ def test_a_reader_that_gathers_in_vain_leaves_nothing_behind():
     assert stream.gather(25, 1 << 20, 0.01)
 
 
+@pytest.mark.parametrize("spills", [False, True])
+def test_rows_are_taken_back_until_a_reader_has_some(tmp_path, spills):
+    stream = ResultStream(tmp_path / "rows" if spills else None, limit_bytes=BATCH.nbytes)
+    told: list[str] = []
+    stream.on_full = lambda: told.append("full")
+    stream.on_room = lambda: told.append("room")
+    for _ in range(2):
+        stream.start(BATCH.schema, ("BIGINT",))
+        stream.put(BATCH)
+        if spills:
+            stream.put(BATCH)
+        assert stream.take_back()
+        assert (stream.rows, stream.full) == (0, False)
+        assert not (tmp_path / "rows").exists()
+    assert told == [] if spills else ["full", "room"] * 2
+    stream.put(BATCH)
+    assert stream.next(1).equals(BATCH)
+    assert not stream.take_back()
+    stream.finish()
+    assert stream.next(1) is None
+
+
 def test_rows_are_spent_once_all_were_taken_from_memory(tmp_path):
     stream = ResultStream()
     stream.start(BATCH.schema, ("BIGINT",))

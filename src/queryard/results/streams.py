@@ -172,6 +172,18 @@ class ResultStream:
                 if self._full:
                     self._has_room()
 
+    def take_back(self) -> bool:
+        """Forget all rows, since the query begins again; False if a reader has taken some."""
+        with self._changed:
+            if self.touched:
+                return False
+            was_full = self._full
+            self._drop()
+            self.rows = 0
+            if was_full:
+                self._has_room()
+            return True
+
     def finish(self) -> None:
         with self._changed:
             self._finished = self._finished or not self._ended

@@ -348,7 +348,7 @@ class RayBackend:
                 # Under the lock: whether it can begin again is decided there as well.
                 run.note_rows(event)
             try:
-                run.hear_rows(event)
+                run.hear_rows(event, link)
             except Exception as error:
                 with self._lock:
                     self._runs.break_off(run, error)

@@ -1,8 +1,8 @@
 """Divisible jobs at nodes, as the driver knows them: where each runs, and its rows.
 
-A run lives at one node, from its first slot on. If the node is lost before any row has come, the
-run begins again where the kernel grants it the next slot; else its reader meets an error. No
-query joins the run of another: the kernel may give the two slots of different nodes.
+A run lives at one node, from its first slot on. If the node is lost before the reader has taken any
+row, the run begins again where the kernel grants it the next slot; else its reader meets an error.
+No query joins the run of another: the kernel may give the two slots of different nodes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .messages import (
 
 
 class NodeGone(QueryFailed):
-    """A node was lost, and with it the rest of an answer of which rows were given out."""
+    """A node was lost, and with it the rest of an answer of which rows were read."""
 
 
 class PlacedRun:
@@ -54,26 +54,42 @@ class PlacedRun:
         """Slots that the kernel counts for it."""
         self._output = work.output
         self._output.wakes = self.reader_has_room
+        # Held while rows are passed on: those of a node that was lost must not follow later.
+        self._passing = threading.Lock()
         self._credit = threading.Lock()
         self._taken_bytes = 0
 
     def note_rows(self, event: RowsBegan | RowsCame | RowsEnded) -> None:
-        """Rows are about to be passed on: from now on the run cannot begin again."""
+        """Rows are about to be passed on."""
         self.gave_rows = self.gave_rows or isinstance(event, RowsCame)
         self.gave_all = self.gave_all or isinstance(event, RowsEnded)
 
-    def hear_rows(self, event: RowsBegan | RowsCame | RowsEnded) -> None:
+    def hear_rows(self, event: RowsBegan | RowsCame | RowsEnded, link: Link) -> None:
         """Pass rows on to the reader; on the thread that hears from the node."""
-        match event:
-            case RowsBegan():
-                self._output.start(event.schema, event.types, event.returns)
-            case RowsCame():
-                self._output.put(event.batch)
-                with self._credit:
-                    self._taken_bytes += event.bytes
-                self.reader_has_room()
-            case RowsEnded():
-                self._output.finish()
+        with self._passing:
+            if self.link is not link and not self.gave_all:
+                return  # it was lost meanwhile
+            match event:
+                case RowsBegan():
+                    self._output.start(event.schema, event.types, event.returns)
+                case RowsCame():
+                    self._output.put(event.batch)
+                    with self._credit:
+                        self._taken_bytes += event.bytes
+                case RowsEnded():
+                    self._output.finish()
+        self.reader_has_room()
+
+    def take_back(self) -> bool:
+        """Forget rows that no reader has taken; False if that is too late for the run to begin
+        again.
+        """
+        with self._passing:
+            if self.gave_all or not self._output.take_back():
+                return False
+            self.gave_rows = False
+            self.link = None
+            return True
 
     def reader_has_room(self) -> None:
         """Let the node send as many bytes as the reader has room for; never blocks."""
@@ -184,7 +200,7 @@ class Runs:
         for run in self:
             if run.link is not link:
                 continue
-            if not run.ended and (run.gave_all or run.gave_rows):
+            if not run.ended and not run.take_back():
                 self._end(run, link, reason)
             if run.ended:
                 self._end_leases(run, link)
@@ -195,8 +211,8 @@ class Runs:
         run.ended = True
         if not run.gave_all:
             run.error = NodeGone(
-                f"node {link.name} was lost ({reason}) after rows of the answer had been given "
-                "out; run the query again"
+                f"node {link.name} was lost ({reason}) after rows of the answer had been read; "
+                "run the query again"
             )
         self._post(RunEnded(run.query, run.error, True))
 
