@@ -17,6 +17,7 @@ from waiting import wait_until
 
 import queryard
 import queryard.sql.planner
+from queryard.backends.ray.launches import Launches
 from queryard.backends.ray.node_tasks import NodeTasks
 from queryard.live import recording
 from queryard.workload.tpch import TABLES, query
@@ -49,12 +50,17 @@ def ray() -> Iterator[FakeRay]:
 
 
 @pytest.fixture
-def session(ray: FakeRay, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    # A random history may lose node after node under one query.
-    monkeypatch.setattr(recording, "MOST_LOSSES", 100)
+def cut_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task per row group, and all joins shuffled."""
     plan = queryard.sql.planner.plan_staged
     small = partial(plan, target_bytes=1, partitions=3, broadcast_bytes=0)
     monkeypatch.setattr(queryard.sql.planner, "plan_staged", lambda *a, **k: small(*a))
+
+
+@pytest.fixture
+def session(ray: FakeRay, folder: Path, cut_small: None, monkeypatch: pytest.MonkeyPatch) -> Any:
+    # A random history may lose node after node under one query.
+    monkeypatch.setattr(recording, "MOST_LOSSES", 100)
     options: Any = {"memory": "1 GB", "history": False, "statistics": "off"}
     with queryard.connect(folder, backend="ray", address="auto", **options) as made:
         yield made
@@ -140,6 +146,31 @@ def test_rows_that_are_lost_from_a_living_node_are_made_again(session, ray, expe
     check(9, handle.take(PATIENCE_S).arrow(), expected)
 
 
+def test_a_node_is_lost_as_a_reduce_is_launched_at_the_last_slot(
+    folder, expected, cut_small, monkeypatch
+):
+    """The reduce waits there for maps that were at the lost node, and they have no other slot."""
+    launched, lost = Launches.launch, []
+
+    def launch(self: Any, command: Any, link: Any) -> None:
+        if command.tasks[0].kind == "reduce" and not lost:
+            (other,) = [each for each in backend._links.values() if each is not link]
+            lost.append(other.name)
+            ray.lose(other.ray_node)
+            backend._gone(other, "killed by the test")
+        launched(self, command, link)
+
+    monkeypatch.setattr(Launches, "launch", launch)
+    options: Any = {"memory": "1 GB", "history": False, "statistics": "off"}
+    with (
+        ray_faked(2, 1) as ray,
+        queryard.connect(folder, backend="ray", address="auto", **options) as session,
+    ):
+        backend = session.host.backend
+        check(9, session.submit(query(9), plan="staged").take(PATIENCE_S).arrow(), expected)
+        assert lost
+
+
 def test_the_last_node_dies_and_queries_wait_for_another(session, ray, expected):
     for node in ray.nodes():
         ray.lose(node["NodeID"])
@@ -151,10 +182,7 @@ def test_the_last_node_dies_and_queries_wait_for_another(session, ray, expected)
         check(number, handle.take(PATIENCE_S).arrow(), expected)
 
 
-def test_early_reduces_fetch_as_their_maps_end(ray, folder, expected, monkeypatch):
-    plan = queryard.sql.planner.plan_staged
-    small = partial(plan, target_bytes=1, partitions=3, broadcast_bytes=0)
-    monkeypatch.setattr(queryard.sql.planner, "plan_staged", lambda *a, **k: small(*a))
+def test_early_reduces_fetch_as_their_maps_end(ray, folder, expected, cut_small, monkeypatch):
     options: Any = {"memory": "1 GB", "history": False, "statistics": "off", "slow_start": 0.2}
     ahead: list[Any] = []
     asked = NodeTasks.ask_ahead

@@ -55,6 +55,23 @@ def test_one_waiting_reduce_is_killed_when_they_hold_every_slot():
     assert victim not in hand.running()
 
 
+def test_without_slow_start_reduces_wait_for_outputs_that_were_lost():
+    """They were launched when all maps were done; then a node is lost with the output of one."""
+    hand = Hand("fifo", [Node("a", 1), Node("b", 2)])
+    hand.submit("q", maps("j", 1, 3))
+    (mapping,) = hand.state.running.values()
+    hand.finish("q/j:m0", place=mapping.node)
+    assert len(hand.running()) == 3
+    commands = hand.lose(mapping.node)
+    assert len(of_type(Kill, commands)) == 1
+    assert launched(hand.killed(commands)) == ["q/j:m0"]
+    assert hand.state.remaking
+    hand.run_all()
+    assert hand.ended == {"q": Finish("q")}
+    assert not hand.state.remaking
+    hand.check_replay()
+
+
 def test_its_job_starts_no_more_reduces_before_its_maps_are_done():
     hand, commands = stuck()
     hand.killed(commands)

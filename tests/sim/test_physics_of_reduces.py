@@ -81,3 +81,15 @@ def test_a_reduce_that_has_fetched_a_lost_output_goes_on():
 def test_a_reduce_that_has_not_fetched_it_waits_for_the_map_again():
     assert ends_after_a_loss(shuffle_s=25.0) == {"q": max(22.0, 25.0) + 21.0}
     assert ends_after_a_loss(shuffle_s=15.0) == {"q": max(22.0, 15.0) + 21.0}
+
+
+def test_a_map_that_runs_again_has_the_slot_of_a_reduce_that_waits_for_it():
+    """Without slow start, and the reduces have all slots that are left."""
+    truth = JobTruth(map_s=10.0, shuffle_s=25.0, merge_s=1.0, reduce_s=20.0)
+    workload = Workload("w", (arrival("q", (maps(1, 2), truth)),))
+    driver = build(workload, [Node(name, 1) for name in "ab"], {"order": "fifo"})
+    driver.run(0.0)
+    (mapping,) = driver.scheduler.state.running.values()
+    driver.post(12.0, CLUSTER, ev.NodeLost(12.0, mapping.node))
+    driver.run()
+    assert driver.ends == {"q": 12.0 + 10.0 + 2 * (25.0 + 21.0)}

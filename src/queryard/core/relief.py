@@ -1,9 +1,9 @@
 """The way out when reduces that wait for maps hold every slot those maps could use.
 
-With slow start, reduces are launched before the maps are done and hold their slots. If a map
-must then run again (its task failed, its node was lost) and all slots that its pool may use
-are held by such waiting reduces, nothing can ever move: one of them is killed, and its job
-starts no more reduces before its maps are done.
+With slow start, reduces are launched before the maps are done and hold their slots. Without it they
+wait, too, if outputs of maps are lost with a node after reduces were launched. If a map must run
+again and all slots that its pool may use are held by such waiting reduces, nothing can ever move:
+one of them is killed, and its job starts no more reduces before its maps are done.
 """
 
 from __future__ import annotations
@@ -18,6 +18,15 @@ from .state import State
 
 # The leaves that pay for a launch, and how much of a slot.
 Payers = Callable[[int], Sequence[tuple[int, float]]]
+
+
+def reduces_may_wait(state: State) -> bool:
+    """Whether there can be reduces that hold slots before the maps of their jobs are done."""
+    if state.settings.slow_start < 1:
+        return True
+    if state.remaking:
+        state.remaking = {name: job for name, job in state.remaking.items() if not job.maps_done}
+    return bool(state.remaking)
 
 
 def reduces_to_kill(

@@ -26,7 +26,7 @@ from .kernel import Kernel
 from .parts import Provisioning, Speculation
 from .policy import Policy
 from .ranks import PoolTree
-from .relief import reduces_to_kill
+from .relief import reduces_may_wait, reduces_to_kill
 from .sizing import Sizing
 from .speculation import repeat
 from .standing import Standing
@@ -90,7 +90,7 @@ class Scheduler(Kernel):
         if self.tree.draws_lots and (state.leaseholders or self.tree.has_lots):
             self.tree.draw_lots(state)
         self._dealing.fill()
-        if self._extras or state.leaseholders:
+        if self._extras or state.leaseholders or state.remaking:
             self._decide_extras()
         if self.tree.keeps_time and self.tree.root.order is not None:
             self.tree.busy_slots = state.busy_slots
@@ -359,7 +359,7 @@ class Scheduler(Kernel):
         """What only some policies and settings need."""
         if self.state.leaseholders:
             self.waking.ask_within(self._dealing.settle(), self.state.now, self._out)
-        if self.state.settings.slow_start < 1 and any(self.tree.root.ready):
+        if reduces_may_wait(self.state) and any(self.tree.root.ready):
             self._relieve()
         if self._resizes:
             self._out.extend(self._sizing.decide())

@@ -143,6 +143,8 @@ class State:
         self.leaseholders: dict[str, JobState] = {}
         # Jobs that are known to get less out of the second slot than out of the first.
         self.curved: dict[str, JobState] = {}
+        # Jobs of which maps run again, since their outputs were lost: reduces may wait for them.
+        self.remaking: dict[str, JobState] = {}
         self.keys: dict[str, str] = {}
         self.class_means: dict[tuple[str, str, Kind], Mean] = {}
         # What queries that were completed took alone, by their last estimates.
@@ -320,6 +322,7 @@ class State:
         copy.beaten = self.beaten.copy()
         copy.leaseholders = {job_id: copy.jobs[job_id] for job_id in self.leaseholders}
         copy.curved = {job_id: copy.jobs[job_id] for job_id in self.curved}
+        copy.remaking = {job_id: copy.jobs[job_id] for job_id in self.remaking}
         copy.keys = self.keys.copy()
         copy.class_means = {key: mean.fork() for key, mean in self.class_means.items()}
         copy.alone_s = self.alone_s.fork()

@@ -218,6 +218,7 @@ def _forget(state: State, query: QueryState) -> None:
     for job in query.jobs:
         del state.jobs[job.id]
         state.curved.pop(job.id, None)
+        state.remaking.pop(job.id, None)
     del state.queries[query.id]
     if query.memory_bytes:
         # Also if it never started: memory may have been kept for it.

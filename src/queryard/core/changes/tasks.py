@@ -330,6 +330,7 @@ def lose_outputs(state: State, job: JobState, node: str) -> None:
         return
     if job.reduce is None or not job.reduce.left:
         return
+    state.remaking[job.id] = job
     # From now on every map that ends is looked at: the reduces may need none of them.
     maps.milestone = 0
     leave, enter = TASK_MOVES["output lost"]
