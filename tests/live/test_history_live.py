@@ -21,9 +21,12 @@ from long_forms import some_of
 from waiting import wait_until
 
 import queryard
+from queryard.backends.protocol import RunEnded
 from queryard.core.errors import QueryardError
 from queryard.history import HistoryReader, HistoryWarning
 from queryard.history.tidying import RUNS
+from queryard.live.inputs import HandedOver
+from queryard.live.loop import Mailbox
 from queryard.replay import difference, recorded
 from queryard.sim import replay
 
@@ -506,6 +509,25 @@ def test_a_closed_session_leaves_no_thread_and_no_open_file(tmp_path: Path) -> N
         assert not list((kept / "sessions").iterdir())
         # DuckDB keeps one or two of its own from the first time on.
         assert len(os.listdir("/proc/self/fd")) <= sockets + 4
+
+
+@pytest.mark.parametrize("plan", ["native", "staged"])
+def test_a_query_of_which_all_rows_were_read_has_not_been_cancelled(
+    data: Path, file: Path, plan: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The session is closed before the loop has heard of the end of the query."""
+    posted = Mailbox.post
+
+    def post(self: Mailbox, given: Any) -> None:
+        if isinstance(given, RunEnded | HandedOver):
+            time.sleep(0.1)
+        posted(self, given)
+
+    monkeypatch.setattr(Mailbox, "post", post)
+    with queryard.connect(data, slots=1, history=file) as session:
+        session.sql("SELECT count(*) FROM facts", plan=plan).fetchall()
+    with HistoryReader(file) as reader:
+        assert [record.outcome for record in reader.queries()] == ["finished"]
 
 
 def test_a_closed_session_answers_at_once_that_nothing_is_there(data: Path, file: Path) -> None:

@@ -59,6 +59,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 CLOSE_S = 10.0
+# How long queries of which all rows have come are waited for, before the rest is cancelled.
+SETTLE_S = 1.0
 # How long after the start of a query an instance is opened for the next one.
 WHILE_S = 0.25
 
@@ -367,6 +369,10 @@ class Host:
         self.policy.close()
         self._upkeep.stop()
         tickets = self._tickets.active()
+        deadline = time.monotonic() + SETTLE_S
+        for ticket in tickets:
+            if ticket.output.complete:
+                ticket.over.wait(max(0.0, deadline - time.monotonic()))
         self._post(inputs.Close(QueryCancelled("the session was closed")))
         deadline = time.monotonic() + CLOSE_S
         for ticket in tickets:
