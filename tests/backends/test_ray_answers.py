@@ -61,14 +61,6 @@ def session(cluster: Any, folder: Path) -> Iterator[queryard.Session]:
         yield made
 
 
-@pytest.fixture
-def cut_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A task per row group, and all joins shuffled."""
-    plan = queryard.sql.planner.plan_staged
-    small = partial(plan, target_bytes=1, partitions=3, broadcast_bytes=0)
-    monkeypatch.setattr(queryard.sql.planner, "plan_staged", lambda *a, **k: small(*a))
-
-
 @pytest.fixture(scope="module")
 def plain(folder: Path) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(config={"threads": 1})

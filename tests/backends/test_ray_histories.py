@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,14 +46,6 @@ def expected(folder: Path) -> Callable[[int], Any]:
 def ray() -> Iterator[FakeRay]:
     with ray_faked(2, 2) as fake:
         yield fake
-
-
-@pytest.fixture
-def cut_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A task per row group, and all joins shuffled."""
-    plan = queryard.sql.planner.plan_staged
-    small = partial(plan, target_bytes=1, partitions=3, broadcast_bytes=0)
-    monkeypatch.setattr(queryard.sql.planner, "plan_staged", lambda *a, **k: small(*a))
 
 
 @pytest.fixture

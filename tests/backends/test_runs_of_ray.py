@@ -88,7 +88,10 @@ def test_rows_that_no_reader_has_taken_come_again(yard):
     yard.runs.find("q").hear_rows(SOME, first)
     yard.runs.grant(Grant(JOB, "n2", 1), second)
     yard.runs.find("q").hear_rows(SOME, first)
-    yard.rows(COLUMNS, SOME, RowsEnded("q"))
+    yard.rows(COLUMNS, SOME)
+    yard.runs.find("q").note_rows(RowsEnded("q"))
+    yard.runs.find("q").hear_rows(SOME, first)
+    yard.rows(RowsEnded("q"))
     assert [batch.num_rows for batch in yard.output] == [3]
     # It began again with the credit of a fresh run.
     assert second.sent[1:] == [Execute(Grant(JOB, "n2", 1)), Credit("q", BATCH.nbytes)]

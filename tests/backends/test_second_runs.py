@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,8 @@ from queryard.workload.tpch import TABLES, query
 from .fake_ray import FakeRay, ray_faked
 from .split_tpch import split_tpch
 
+pytestmark = pytest.mark.usefixtures("cut_small")
+
 EAGER = {"name": "late", "factor": 1.0, "done": 0.0, "share": 1.0, "least_s": 0.0}
 LATE = {"name": "late", "factor": 2.0, "done": 0.1, "share": 1.0, "least_s": 0.05}
 UNORDERED = {2, 3, 10, 18, 21}
@@ -44,13 +45,6 @@ def expected(folder: Path) -> Callable[[int], Any]:
         path = folder / f"{name}.parquet"
         connection.execute(f"CREATE VIEW {name} AS FROM read_parquet('{path}')")
     return lambda number: connection.sql(query(number)).to_arrow_table()
-
-
-@pytest.fixture(autouse=True)
-def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = queryard.sql.planner.plan_staged
-    small = partial(plan, target_bytes=1, partitions=3, broadcast_bytes=0)
-    monkeypatch.setattr(queryard.sql.planner, "plan_staged", lambda *a, **k: small(*a))
 
 
 @pytest.fixture

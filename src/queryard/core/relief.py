@@ -22,11 +22,7 @@ Payers = Callable[[int], Sequence[tuple[int, float]]]
 
 def reduces_may_wait(state: State) -> bool:
     """Whether there can be reduces that hold slots before the maps of their jobs are done."""
-    if state.settings.slow_start < 1:
-        return True
-    if state.remaking:
-        state.remaking = {name: job for name, job in state.remaking.items() if not job.maps_done}
-    return bool(state.remaking)
+    return state.settings.slow_start < 1 or bool(state.remaking)
 
 
 def reduces_to_kill(

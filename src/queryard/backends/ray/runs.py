@@ -67,8 +67,8 @@ class PlacedRun:
     def hear_rows(self, event: RowsBegan | RowsCame | RowsEnded, link: Link) -> None:
         """Pass rows on to the reader; on the thread that hears from the node."""
         with self._passing:
-            if self.link is not link and not self.gave_all:
-                return  # it was lost meanwhile
+            if self.link is not link and not isinstance(event, RowsEnded):
+                return  # it was lost meanwhile, before all rows had come
             match event:
                 case RowsBegan():
                     self._output.start(event.schema, event.types, event.returns)

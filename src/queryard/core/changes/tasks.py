@@ -220,6 +220,7 @@ def _pass_milestone(state: State, job: JobState, phase: PhaseState) -> None:
             phase.milestone = min(2 * done, phase.spec.tasks)
         estimates.learn(state, job, phase.kind, phase.mean.mean)
         return
+    state.remaking.pop(job.id, None)  # its maps are done again, or needed no more
     if job.query.stage == "ending":
         return
     if job.query.spec.class_name and not phase.told:
