@@ -36,6 +36,7 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float, float]
         handles = [
             qy.submit(SQL.format(300_000 + n), tenant="etl", deadline=60.0) for n in range(3)
         ]
+        qy.host.ask(lambda coordinator: None)  # they were asked before the pause ends
         qy.resume()
         for handle in handles:
             handle.result()
